@@ -1,0 +1,1 @@
+"""The explorer: page, charts and command line over `kvmodel`."""

@@ -1,0 +1,240 @@
+"""The command line: `kv-handoff COMMAND [--field value ...] [--json]`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import kvmodel
+from app import answers
+from kvmodel import registry
+from kvmodel.cache import model_cache
+from kvmodel.config import MAX_CONFIG_CHARACTERS, ParsedConfig, parse_model_config
+from kvmodel.dtypes import KvDtype
+from kvmodel.errors import BadConfigError, BadScenarioError, KvModelError
+from kvmodel.parallel import check_tp
+from kvmodel.parameters import model_parameters
+from kvmodel.records.base import Record
+from kvmodel.scenario import Scenario, allowed_values, from_text, parse_text, read_field
+from kvmodel.turn import Turn
+
+Json = dict[str, Any]
+
+
+class _Parser(argparse.ArgumentParser):
+    """Bad usage is one line on standard error and exit status 2."""
+
+    def error(self, message: str) -> NoReturn:
+        raise BadScenarioError(f"{message}; see {self.prog} --help")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status is 0, or 2 for input that cannot be used."""
+    try:
+        options, rest = _parser().parse_known_args(arguments)
+        command: Callable[[argparse.Namespace, list[str]], tuple[Json, str]] = options.run
+        result, text = command(options, rest)
+    except KvModelError as error:
+        print(f"kv-handoff: {' '.join(str(error).split())[:600]}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        return 0
+    print(json.dumps(plain_numbers(result), allow_nan=False, ensure_ascii=False) if options.json else text)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="kv-handoff", description="What the KV-cache handoff of disaggregated LLM serving costs.", allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"kv-handoff {kvmodel.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    for name, (run, summary, records) in _COMMANDS.items():
+        command = commands.add_parser(
+            name, help=summary, description=summary, epilog=_field_help(records), allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )  # fmt: skip
+        command.set_defaults(run=run)
+        command.add_argument("--json", action="store_true", help="print one JSON object, in base units")
+        if name == "model":
+            command.add_argument("model_name", metavar="ID|config.json", help="id or alias of a model, or a configuration file")
+        if name == "list":
+            command.add_argument("kind", choices=("models", "accelerators", "links", "engines"))
+        if name == "serve":
+            command.add_argument("--port", default="8501", help="port of the page")
+            command.add_argument("--address", default="127.0.0.1", help="address to listen on")
+    return parser
+
+
+def _field_help(records: Sequence[type[Record]]) -> str:
+    lines = []
+    for record in records:
+        for name, field in record.model_fields.items():
+            default = "" if field.default is None else f" (default {field.default})"
+            lines.append(f"  {flag(name)}: {field.description}{default}; {allowed_values(record, name)}")
+    return "inputs:\n" + "\n".join(lines) if lines else ""
+
+
+def flag(name: str) -> str:
+    """The command-line flag of a field: `--prompt-tokens`."""
+    return "--" + name.replace("_", "-")
+
+
+def read_flags(rest: Sequence[str], known: Sequence[str]) -> dict[str, str]:
+    """`--field value` and `--field=value` pairs as field names and texts; the last of a repeated one counts."""
+    texts: dict[str, str] = {}
+    words = list(rest)
+    while words:
+        word = words.pop(0)
+        name, given, value = word.partition("=")
+        field = name.removeprefix("--").replace("-", "_")
+        if not word.startswith("--") or field not in known:
+            raise BadScenarioError(f"got {word[:60]!r}; allowed: {', '.join(flag(n) for n in known)}")
+        if not given:
+            if not words:
+                raise BadScenarioError(f"{field}: got no value after {name}")
+            value = words.pop(0)
+        texts[field] = value
+    return texts
+
+
+def _scenario(rest: Sequence[str]) -> Scenario:
+    return scenario_of(read_flags(rest, list(Scenario.model_fields)))
+
+
+def scenario_of(texts: dict[str, str]) -> Scenario:
+    """A scenario from texts; a model that is a file is read as a configuration."""
+    path = texts.get("model", "")
+    if path.endswith(".json"):
+        others = {name: text for name, text in texts.items() if name != "model"}
+        return from_text(others).with_changes(model=read_config(path).model)
+    return from_text(texts)
+
+
+def read_config(path: str) -> ParsedConfig:
+    """Read a configuration file. Raises BadConfigError for one that cannot be used."""
+    try:
+        raw = Path(path).read_bytes()
+    except OSError as error:
+        raise BadConfigError(f"model: cannot read {path[:100]!r}: {error.strerror}") from None
+    if len(raw) > MAX_CONFIG_CHARACTERS:
+        raise BadConfigError(f"model: {len(raw):,} bytes in {path[:100]!r}; allowed: up to {MAX_CONFIG_CHARACTERS:,}")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise BadConfigError(f"model: {path[:100]!r} is not UTF-8 text; expected a config.json") from None
+    return parse_model_config(text, name=Path(path).stem)
+
+
+def _evaluate(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
+    scenario = _scenario(rest)
+    result = kvmodel.evaluate(scenario)
+    shown = {name: value if isinstance(value, str | int | float | None) else value.id for name, value in scenario}
+    tree = result.as_dict()
+    head = {"scenario": shown, "feasible": tree.pop("feasible"), "reason": tree.pop("reason")}
+    return {**head, **tree, "version": kvmodel.__version__}, answers.evaluation_text(scenario, result)
+
+
+def _critical(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
+    scenario = _scenario(rest)
+    result = kvmodel.critical_lengths(scenario)
+    return result.as_dict(), answers.critical_text(scenario, result)
+
+
+def _turn(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
+    texts = read_flags(rest, list(dict.fromkeys([*Turn.model_fields, *Scenario.model_fields])))
+    asked = parse_text(Turn, {name: text for name, text in texts.items() if name in Turn.model_fields})
+    scenario = scenario_of({name: text for name, text in texts.items() if name not in Turn.model_fields})
+    result = kvmodel.agent_turn(scenario, asked)
+    return result.as_dict(), answers.turn_text(scenario, asked, result)
+
+
+def _model(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
+    texts = read_flags(rest, ["tp", "kv_dtype", "tokens"])
+    name: str = options.model_name
+    looks_like_file = name.endswith(".json") or Path(name).is_file()
+    parsed = read_config(name) if looks_like_file else ParsedConfig(registry.find_model(name), (), ())
+    tp = _renamed("tp", "prefill_tp", texts.get("tp", "1"))
+    tokens = _renamed("tokens", "prompt_tokens", texts.get("tokens", "8192"))
+    kv_dtype: KvDtype = _renamed("kv_dtype", "kv_dtype", texts.get("kv_dtype", "auto"))
+    result = model_row(parsed, tp=tp, tokens=tokens, kv_dtype=kv_dtype)
+    return result, answers.model_text(parsed, result, tokens)
+
+
+def _renamed(name: str, field: str, text: str) -> Any:
+    try:
+        return getattr(Scenario(**{field: read_field(Scenario, field, text)}), field)
+    except BadScenarioError as error:
+        raise BadScenarioError(str(error).replace(field, name, 1)) from None
+
+
+def model_row(parsed: ParsedConfig, *, tp: int, tokens: int, kv_dtype: str) -> Json:
+    """The JSON of `kv-handoff model`: bytes of the whole model and of one rank."""
+    spec = parsed.model
+    whole, rank = (model_cache(spec, kv_dtype=kv_dtype, tp=ranks) for ranks in (1, tp))
+    check, counts = check_tp(spec, tp), model_parameters(spec)
+    reason = "" if check.valid else f"{check.reason}; nearest: TP {check.nearest}"
+
+    def numbers(cache: Any) -> Json:
+        return {
+            "kv_bytes_per_token": cache.bytes_per_token,
+            "window_bytes_max": cache.window_bytes_max,
+            "state_bytes": cache.state_bytes,
+            "prompt_bytes": cache.prompt_bytes(tokens),
+        }
+
+    return {
+        "id": spec.id,
+        "name": spec.name,
+        **numbers(whole),
+        "total_params": counts.total,
+        "active_params": counts.active,
+        "assumed": list(parsed.assumed),
+        "warnings": list(parsed.warnings),
+        "rank": {"tp": tp, **numbers(rank), "valid": check.valid, "reason": reason},
+        "tokens": tokens,
+        "source": spec.source,
+        "checked": spec.checked.isoformat(),
+    }
+
+
+def _list(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
+    read_flags(rest, [])
+    rows = getattr(registry, options.kind)().values()
+    listed = [answers.row_of(row) for row in rows]
+    return {options.kind: listed}, answers.table_text(listed)
+
+
+def _serve(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
+    read_flags(rest, [])
+    from app.serve import serve
+
+    serve(port=options.port, address=options.address)
+    return {}, ""
+
+
+_COMMANDS: dict[str, tuple[Any, str, Sequence[type[Record]]]] = {
+    "evaluate": (_evaluate, "what one handoff costs", (Scenario,)),
+    "critical": (_critical, "from which prompt on the handoff matters", (Scenario,)),
+    "turn": (_turn, "what an agent's next turn costs, by design", (Turn, Scenario)),
+    "model": (_model, "bytes a model's cache takes; --tp N, --kv-dtype D, --tokens N", ()),
+    "list": (_list, "what can be named", ()),
+    "serve": (_serve, "start the page", ()),
+}
+
+
+def plain_numbers(node: Any) -> Any:
+    """JSON-ready values: whole floats as integers, tuples as lists."""
+    if isinstance(node, dict):
+        return {key: plain_numbers(value) for key, value in node.items()}
+    if isinstance(node, list | tuple):
+        return [plain_numbers(value) for value in node]
+    if isinstance(node, float) and node.is_integer() and abs(node) < 2**53:
+        return int(node)
+    return node
+
+
+if __name__ == "__main__":
+    sys.exit(main())

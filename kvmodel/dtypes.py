@@ -1,0 +1,45 @@
+"""Number formats: bytes an element takes in a cache, in weights and on the wire."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+KvDtype = Literal["auto", "bf16", "fp16", "fp32", "fp8", "int8", "int4", "nvfp4", "fp8_ds_mla", "nvfp4_ds_mla"]
+WeightDtype = Literal["auto", "bf16", "fp16", "fp32", "fp8", "int8", "int4", "nvfp4", "mxfp4"]
+WireDtype = Literal["same", "bf16", "fp16", "fp32", "fp8", "int8", "int4", "nvfp4"]
+StoredDtype = Literal["bf16", "fp16", "fp32", "fp8", "int8", "int4", "nvfp4", "mxfp4"]
+
+BYTES_PER_ELEMENT: dict[str, float] = {
+    "fp32": 4.0,
+    "bf16": 2.0,
+    "fp16": 2.0,
+    "fp8": 1.0,
+    "int8": 1.0,
+    "int4": 0.5,
+    "nvfp4": 0.5 + 1 / 16,
+    "mxfp4": 0.5 + 1 / 32,
+}
+"""Bytes an element, block scales included (NVFP4: one FP8 scale for 16 elements; MXFP4: one for 32)."""
+
+PACKED_MLA_ROW_BYTES: dict[str, int] = {"fp8_ds_mla": 656, "nvfp4_ds_mla": 352}
+"""Bytes of one token of one layer in vLLM's packed MLA rows, for a latent of 512 and 64 rotary elements.
+
+fp8_ds_mla: 512 FP8 + 4 FP32 scales + 64 BF16; nvfp4_ds_mla: 512 FP4 + 64 FP8 + 32 scales.
+Source: vLLM 0.33.0, vllm/v1/attention/backends/mla/flashmla_sparse.py.
+"""
+
+MATMUL_DTYPE: dict[str, str] = {
+    "fp32": "bf16",
+    "bf16": "bf16",
+    "fp16": "bf16",
+    "fp8": "fp8",
+    "int8": "bf16",
+    "int4": "bf16",
+    "nvfp4": "nvfp4",
+    "mxfp4": "bf16",
+}
+"""Format in which the tensor cores multiply weights stored in a given format.
+
+Integer and MXFP4 weights are unpacked to BF16 by the common kernels; FP8 and NVFP4 weights are
+multiplied as they are where the accelerator can.
+"""

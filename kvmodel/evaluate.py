@@ -1,0 +1,116 @@
+"""`evaluate` one scenario, or `sweep` any of its numbers over an array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kvmodel.errors import BadScenarioError
+from kvmodel.handoff import AMOUNTS, Amounts, handoff
+from kvmodel.plan import STRUCTURE, build_plan, plan_of
+from kvmodel.results import Evaluation
+from kvmodel.scenario import Scenario, allowed_values, bounds
+from kvmodel.verdict import reason_of, verdict_of
+
+MAX_SWEEP = 20_000_000
+
+
+def amounts_of(scenario: Scenario, **replaced: Any) -> Amounts:
+    """A scenario's numbers, some replaced by arrays."""
+    return Amounts(**{name: replaced.get(name, getattr(scenario, name)) for name in AMOUNTS})
+
+
+def evaluate(scenario: Scenario) -> Evaluation:
+    """What one handoff costs, with a reason where it is infeasible and the answer in a sentence.
+
+    >>> evaluate(Scenario()).transfer.seconds
+    0.0536870912
+
+    Raises UnknownNameError and BadScenarioError.
+    """
+    plan = plan_of(scenario)
+    amounts = amounts_of(scenario)
+    result = handoff(plan, amounts)
+    reason = reason_of(plan, amounts, scenario)
+    object.__setattr__(result, "reason", reason)
+    object.__setattr__(result, "verdict", verdict_of(plan, amounts, scenario, result))
+    return result
+
+
+def sweep(scenario: Scenario, **arrays: Any) -> Evaluation:
+    """The same tree as `evaluate` gives, with arrays for numbers, over arrays of any numeric fields.
+
+    Arrays broadcast against each other. Equal, element by element, to `evaluate` of the scenario
+    with that element; `reason` and `verdict` stay empty.
+
+    >>> sweep(Scenario(), prompt_tokens=[1024, 8192]).kv.prompt_bytes
+    array([3.35544320e+08, 2.68435456e+09])
+
+    Raises BadScenarioError for a field that is no number, or values out of its bounds.
+    """
+    if not arrays:
+        raise BadScenarioError("sweep: got no array; allowed: an array for any numeric field")
+    columns = {name: _column(name, values) for name, values in arrays.items()}
+    shape = np.broadcast_shapes(*(column.shape for column in columns.values()))
+    if int(np.prod(shape)) > MAX_SWEEP:
+        raise BadScenarioError(f"sweep: got {int(np.prod(shape)):,} scenarios; allowed: up to {MAX_SWEEP:,}")
+    structural = {name: np.broadcast_to(columns.pop(name), shape) for name in list(columns) if name in STRUCTURE}
+    if not structural:
+        result: Evaluation = _broadcast(handoff(plan_of(scenario), amounts_of(scenario, **columns)), shape)
+        return result
+    full = {name: np.broadcast_to(column, shape).ravel() for name, column in columns.items()}
+    return _by_structure(scenario, structural, full, shape)
+
+
+def _column(name: str, values: Any) -> np.ndarray[Any, Any]:
+    low, high = bounds(Scenario, name) if name in Scenario.model_fields else (None, None)
+    if name not in Scenario.model_fields or high is None:
+        raise BadScenarioError(f"sweep: got {name!r}; allowed: a numeric field")
+    column = np.asarray(values)
+    whole = "a whole number" in allowed_values(Scenario, name)
+    if (
+        column.dtype.kind not in "iuf"
+        or column.size == 0
+        or (whole and column.dtype.kind == "f" and not np.all(column == np.floor(column)))
+    ):
+        raise BadScenarioError(f"sweep: {name} needs {'whole numbers' if whole else 'numbers'}, got {column.dtype}")
+    above = column > 0 if low is None else column >= low
+    if not np.all(above & (column <= high)):
+        worst = column[~(above & (column <= high))].ravel()[0]
+        raise BadScenarioError(f"{name}: got {worst}; allowed: {allowed_values(Scenario, name)}")
+    return column.astype(np.int64 if whole else np.float64)
+
+
+def _by_structure(
+    scenario: Scenario, structural: dict[str, np.ndarray[Any, Any]], full: dict[str, np.ndarray[Any, Any]], shape: tuple[int, ...]
+) -> Evaluation:
+    keys = np.stack([column.ravel() for column in structural.values()], axis=1)
+    combinations, which = np.unique(keys, axis=0, return_inverse=True)
+    parts = []
+    for index, combination in enumerate(combinations):
+        chosen = dict(zip(structural, (int(value) for value in combination), strict=True))
+        plan = build_plan(*[chosen.get(name, getattr(scenario, name)) for name in STRUCTURE])
+        rows = np.flatnonzero(which.ravel() == index)
+        columns = {name: column[rows] for name, column in full.items()}
+        parts.append((rows, _broadcast(handoff(plan, amounts_of(scenario, **columns)), (len(rows),))))
+    merged: Evaluation = _merge([part for _, part in parts], [rows for rows, _ in parts], shape)
+    return merged
+
+
+def _broadcast(node: Any, shape: tuple[int, ...]) -> Any:
+    if hasattr(node, "__dataclass_fields__"):
+        return type(node)(**{name: _broadcast(getattr(node, name), shape) for name in node.__dataclass_fields__})
+    return node if isinstance(node, str) and node == "" else np.broadcast_to(np.asarray(node), shape)
+
+
+def _merge(nodes: list[Any], rows: list[np.ndarray[Any, Any]], shape: tuple[int, ...]) -> Any:
+    first = nodes[0]
+    if hasattr(first, "__dataclass_fields__"):
+        return type(first)(**{name: _merge([getattr(node, name) for node in nodes], rows, shape) for name in first.__dataclass_fields__})
+    if isinstance(first, str):
+        return first
+    out = np.empty(int(np.prod(shape)), dtype=np.result_type(*nodes))
+    for node, where_ in zip(nodes, rows, strict=True):
+        out[where_] = node
+    return out.reshape(shape)

@@ -1,0 +1,1 @@
+"""Records: what a model, an accelerator, a link, an engine are."""

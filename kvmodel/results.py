@@ -1,0 +1,123 @@
+"""What an evaluation says, under the names of the command line's JSON.
+
+Every number is in base units; `evaluate` fills them with plain numbers, `sweep` with arrays of the
+swept shape.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from kvmodel.numeric import Num
+
+
+@dataclass(frozen=True, slots=True)
+class Kv:
+    """Bytes of the cache. One request and one copy unless a name says otherwise."""
+
+    bytes_per_token: Num
+    """Growing bytes a token adds, whole model."""
+    window_bytes_max: Num
+    """Bytes of window-capped caches once full."""
+    state_bytes: Num
+    """Fixed state."""
+    prompt_bytes: Num
+    """Cache of the prompt, exact in tokens."""
+    prefill_rank_bytes: Num
+    """Cache on one prefill rank, with its copies."""
+    decode_rank_bytes: Num
+    """Cache on one decode rank, with its copies."""
+    wire_bytes: Num
+    """Everything that crosses, copies included, whole batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """The wire."""
+
+    lanes: Num
+    """Links used side by side."""
+    bandwidth_bytes_per_s: Num
+    """One lane, one direction, achieved, after sharing."""
+    messages: Num
+    """Messages on the slowest lane."""
+    seconds: Num
+    """Whole batch on the slowest lane, nothing overlapped."""
+    exposed_seconds: Num
+    """What is left of it after prefill ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prefill:
+    """Prefill compute."""
+
+    flop: Num
+    """FLOP over all ranks, whole batch."""
+    seconds: Num
+    """Whole batch."""
+    low: Num
+    """Lower end of the band."""
+    high: Num
+    """Upper end of the band."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decode:
+    """One decode step at a context of the prompt."""
+
+    step_seconds: Num
+    """Its duration."""
+    low: Num
+    """Lower end of the band."""
+    high: Num
+    """Upper end of the band."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One handoff, evaluated."""
+
+    feasible: Num
+    """Both sides fit and the engine accepts the layout."""
+    reason: str
+    """Why not; empty where feasible. Empty in a sweep."""
+    kv: Kv
+    transfer: Transfer
+    prefill: Prefill
+    decode: Decode
+    gap_seconds: Num
+    """From the end of prefill until decode can start: exposed transfer and fixed times."""
+    gap_share: Num
+    """Gap over TTFT (over the second token's time where prefill releases the first)."""
+    ttft_seconds: Num
+    """From arrival to the first token."""
+    second_token_seconds: Num
+    """From arrival to the second token."""
+    tpot_seconds: Num
+    """Mean time per output token after the first."""
+    request_seconds: Num
+    """From arrival to the last token."""
+    bound: Any
+    """`hidden`, `exposed`, `link` or `nothing`."""
+    verdict: str = ""
+    """The answer in a sentence. Empty in a sweep."""
+
+    def at(self, index: int) -> Evaluation:
+        """The evaluation at one position of a one-dimensional sweep, as plain numbers."""
+        picked: Evaluation = _pick(self, index)
+        return picked
+
+    def as_dict(self) -> dict[str, Any]:
+        """Nested dictionaries of plain values, ready for JSON."""
+        return asdict(self)
+
+
+def _pick(node: Any, index: int) -> Any:
+    if isinstance(node, np.ndarray):
+        return node[index].item()
+    if hasattr(node, "__dataclass_fields__"):
+        return type(node)(**{name: _pick(getattr(node, name), index) for name in node.__dataclass_fields__})
+    return node

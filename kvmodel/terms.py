@@ -1,0 +1,257 @@
+r"""The physical terms of prefill and decode, per layer, before any derate.
+
+Each term is a time at the accelerator's datasheet peak, as a small polynomial in the work done. The
+time model (`kvmodel.compute`) multiplies each term with a fitted constant and adds them up: launch
+per layer, matrix multiplication, attention, all-reduce bytes and latency, activation traffic, weight
+sweep. Keeping the terms apart from the constants lets the constants be refitted, and lets a reader
+see which term a time comes from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kvmodel.cache import LayerCache, layer_cache
+from kvmodel.dtypes import BYTES_PER_ELEMENT, MATMUL_DTYPE
+from kvmodel.numeric import Num, ceil_div, minimum, power
+from kvmodel.parameters import LayerParameters, layer_parameters
+from kvmodel.records.hardware import Accelerator
+from kvmodel.records.model import Chunked, Dense, Full, LayerGroup, Linear, Mla, ModelSpec, Moe, Shared, Sliding
+
+PREFILL_TERMS = ("launch", "matmul", "attention", "all-reduce bytes", "all-reduce latency", "activations", "weights")
+DECODE_TERMS = ("launch", "weights", "KV read", "all-reduce bytes", "all-reduce latency", "matmul", "attention")
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One side of the handoff: a model's weights and cache laid out on accelerators."""
+
+    model: ModelSpec
+    accelerator: Accelerator
+    tp: int
+    attention_dp: int
+    ep: int
+    kv_dtype: str
+    weight_dtype: str
+    keeps_all_chunked: bool = False
+
+    @property
+    def attention_tp(self) -> int:
+        """Ranks that share one request's attention."""
+        return max(1, self.tp // self.attention_dp)
+
+    @property
+    def expert_shards(self) -> int:
+        """Ranks over which routed experts are spread."""
+        return max(self.tp, self.ep)
+
+    @property
+    def dense_bytes(self) -> float:
+        """Bytes of one parameter of the linear layers."""
+        return BYTES_PER_ELEMENT[self.model.weight_dtype if self.weight_dtype == "auto" else self.weight_dtype]
+
+    @property
+    def expert_bytes(self) -> float:
+        """Bytes of one parameter of a routed expert."""
+        published = self.model.expert_dtype or self.model.weight_dtype
+        return BYTES_PER_ELEMENT[published if self.weight_dtype == "auto" else self.weight_dtype]
+
+    @property
+    def matmul_dtype(self) -> str:
+        """Format in which most of the matrix multiplication runs."""
+        return MATMUL_DTYPE[self.model.weight_dtype if self.weight_dtype == "auto" else self.weight_dtype]
+
+    @property
+    def peak(self) -> float:
+        """FLOP/s of one accelerator at that format; the next wider one where it has none."""
+        a = self.accelerator
+        fp8 = a.peak_fp8 or a.peak_bf16
+        return {"bf16": a.peak_bf16, "fp8": fp8, "nvfp4": a.peak_nvfp4 or fp8}[self.matmul_dtype]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Amounts by which one layer's work grows; each field counts per unit of it.
+
+    `fixed` per pass, `token` per new token, `pair` per (query, key) pair, `capped` per pair inside
+    a window, `touched` per share of routed experts that the tokens of a pass touch.
+    """
+
+    fixed: float = 0.0
+    token: float = 0.0
+    pair: float = 0.0
+    capped: float = 0.0
+    touched: float = 0.0
+
+    def scaled(self, factor: float) -> Work:
+        """Every amount times a factor."""
+        return Work(*(factor * getattr(self, name) for name in self.__slots__))
+
+    def plus(self, other: Work) -> Work:
+        """Amounts added."""
+        return Work(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+
+
+@dataclass(frozen=True, slots=True)
+class LayerShape:
+    """What decides how many pairs a layer computes and how many experts it touches."""
+
+    cap_tokens: float
+    """Window, chunk or top-k; 0 where attention is not capped."""
+    chunked: bool
+    """The cap is a local chunk, not a sliding window."""
+    miss: float
+    """Share of experts one token misses: 1 - k/E; 1 without experts."""
+
+    def capped_pairs(self, new: Num, held: Num) -> Num:
+        """(query, key) pairs inside the cap for `new` tokens after `held` ones."""
+        return self._integral(held + new) - self._integral(held)
+
+    def _integral(self, position: Num) -> Num:
+        cap = self.cap_tokens
+        if self.chunked:
+            whole = position // cap
+            return whole * cap * cap / 2 + (position - whole * cap) ** 2 / 2
+        inside = minimum(position, cap)
+        return inside * inside / 2 + cap * (position - inside)
+
+    def touched(self, tokens: Num) -> Num:
+        """Expected share of routed experts that `tokens` tokens touch."""
+        return 1.0 - power(self.miss, tokens)
+
+
+def full_pairs(new: Num, held: Num) -> Num:
+    """Causal (query, key) pairs of `new` tokens after `held` ones."""
+    return new * held + new * new / 2
+
+
+def shape_of(group: LayerGroup) -> LayerShape:
+    """The counting shape of one layer."""
+    attention, ffn = group.attention, group.ffn
+    cap = 0
+    if isinstance(attention, Sliding | Shared):
+        cap = attention.window or 0
+    if isinstance(attention, Chunked):
+        cap = attention.chunk
+    if group.indexer:
+        cap = group.indexer.top_k
+    miss = 1.0 - ffn.top_k / ffn.experts if isinstance(ffn, Moe) else 1.0
+    return LayerShape(float(cap), isinstance(attention, Chunked), miss)
+
+
+def layer_flop(group: LayerGroup, hidden: int) -> Work:
+    """FLOP of one layer in prefill, over all ranks (multiply and add are two)."""
+    active = layer_parameters(group, hidden).active
+    pair, state = _pair_flop(group, absorbed=False), 0.0
+    if isinstance(group.attention, Linear):
+        state = 6.0 * group.attention.heads * group.attention.head_dim * group.attention.state_dim
+    index = 2.0 * group.indexer.heads * group.indexer.dim if group.indexer else 0.0
+    capped = shape_of(group).cap_tokens > 0
+    return Work(token=2.0 * active + state, pair=index + (0.0 if capped else pair), capped=pair if capped else 0.0)
+
+
+def _pair_flop(group: LayerGroup, *, absorbed: bool) -> float:
+    a = group.attention
+    if isinstance(a, Mla):
+        return 2.0 * a.q_heads * (2 * a.latent + a.rope if absorbed else a.nope + a.rope + a.v_dim)
+    if isinstance(a, Full | Sliding | Chunked | Shared):
+        return 2.0 * a.q_heads * (a.k_dim + a.v_dim)
+    return 0.0
+
+
+def _all_reduces(group: LayerGroup) -> int:
+    return (group.attention.kind != "none") + (group.ffn is not None)
+
+
+def _activation_elements(group: LayerGroup, hidden: int, tp: int) -> float:
+    a, ffn = group.attention, group.ffn
+    inside = 0.0
+    if isinstance(a, Mla):
+        inside += a.q_heads * (a.nope + a.rope + a.v_dim) * 2
+    elif isinstance(a, Linear):
+        inside += a.heads * a.head_dim * 4
+    elif isinstance(a, Full | Sliding | Chunked | Shared):
+        inside += a.q_heads * (a.k_dim + a.v_dim) + 2 * a.kv_heads * (a.k_dim + a.v_dim)
+    if isinstance(ffn, Dense):
+        inside += 3 * ffn.inter
+    elif isinstance(ffn, Moe):
+        inside += 3 * (ffn.top_k * ffn.inter + ffn.shared_inter)
+    return 8.0 * hidden + inside / tp
+
+
+def _launches(group: LayerGroup) -> float:
+    """Kernel sequences of one layer: an expert layer routes, permutes and runs grouped matmuls besides."""
+    return 2.0 if isinstance(group.ffn, Moe) else 1.0
+
+
+def _reduce_bandwidth(place: Placement) -> float:
+    """Bytes per second of an all-reduce: the node's fabric, or the NICs once ranks span nodes."""
+    a = place.accelerator
+    within = place.tp <= a.gpus_per_node
+    return a.scale_up_bandwidth if within else min(a.scale_up_bandwidth, a.nic_bandwidth * a.nics_per_gpu)
+
+
+def _weight_sweep(place: Placement, parameters: LayerParameters) -> Work:
+    hbm = place.accelerator.hbm_bandwidth
+    dense = (parameters.attention / place.attention_tp + parameters.ffn / place.tp) * place.dense_bytes
+    experts = parameters.experts * parameters.expert * place.expert_bytes / place.expert_shards
+    return Work(fixed=dense / hbm, touched=experts / hbm)
+
+
+def prefill_terms(place: Placement, group: LayerGroup) -> tuple[Work, ...]:
+    """Seconds at peak of one layer in prefill, one `Work` for each of `PREFILL_TERMS`.
+
+    `launch` and `all-reduce latency` count occurrences: their constants are seconds each.
+    """
+    accelerator, hidden, tp = place.accelerator, place.model.hidden, place.tp
+    flop = layer_flop(group, hidden)
+    reduces = _all_reduces(group) if tp > 1 else 0
+    rank_rate = place.peak * tp
+    attention_rate = accelerator.peak_bf16 * place.attention_tp * place.attention_dp
+    reduce_bytes = reduces * hidden * 2.0 * 2 * (tp - 1) / tp
+    return (
+        Work(fixed=_launches(group)),
+        Work(token=flop.token / rank_rate),
+        Work(pair=flop.pair / attention_rate, capped=flop.capped / attention_rate),
+        Work(token=reduce_bytes / _reduce_bandwidth(place)),
+        Work(fixed=float(reduces)),
+        Work(token=2.0 * _activation_elements(group, hidden, tp) / accelerator.hbm_bandwidth),
+        _weight_sweep(place, layer_parameters(group, hidden)),
+    )
+
+
+def decode_terms(place: Placement, group: LayerGroup) -> tuple[Work, ...]:
+    """Seconds at peak of one layer in one decode step, one `Work` for each of `DECODE_TERMS`.
+
+    `token` counts requests of the step; `pair` and `capped` count (request, cached token) pairs.
+    """
+    accelerator, hidden, tp = place.accelerator, place.model.hidden, place.tp
+    hbm, rank_rate = accelerator.hbm_bandwidth, place.peak * tp
+    reduces = _all_reduces(group) if tp > 1 else 0
+    flop = layer_flop(group, hidden)
+    absorbed = _pair_flop(group, absorbed=True) / (accelerator.peak_bf16 * place.attention_tp * place.attention_dp)
+    capped = shape_of(group).cap_tokens > 0
+    reduce_bytes = reduces * hidden * 2.0 * 2 * (tp - 1) / tp
+    return (
+        Work(fixed=_launches(group)),
+        _weight_sweep(place, layer_parameters(group, hidden)),
+        _kv_read(place, group).scaled(1 / hbm / place.attention_dp),
+        Work(token=reduce_bytes / _reduce_bandwidth(place)),
+        Work(fixed=float(reduces)),
+        Work(token=flop.token / rank_rate),
+        Work(pair=0.0 if capped else absorbed, capped=absorbed if capped else 0.0),
+    )
+
+
+def _kv_read(place: Placement, group: LayerGroup) -> Work:
+    cache: LayerCache = layer_cache(group, kv_dtype=place.kv_dtype, tp=place.attention_tp, keeps_all_chunked=place.keeps_all_chunked)
+    if group.indexer:
+        return Work(pair=cache.indexer, capped=cache.growing, token=2 * cache.state)
+    if isinstance(group.attention, Chunked):
+        return Work(capped=cache.capped or cache.growing)
+    return Work(pair=cache.growing, capped=cache.capped, token=2 * cache.state)
+
+
+def passes(new: Num, chunk: Num) -> Num:
+    """Prefill passes over `new` tokens of a request in chunks of `chunk`."""
+    return ceil_div(new, chunk)

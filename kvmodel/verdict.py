@@ -1,0 +1,143 @@
+"""The answer in a sentence, and the reason why a scenario is infeasible.
+
+A sentence is a tuple of (text, meaning) parts: the one decisive quantity carries the meaning that
+colours it (`exposed`, `wire`, ...), all else carries an empty one.
+"""
+
+from __future__ import annotations
+
+from kvmodel.display import bytes_text, count_text, share_text, shared_time_unit, time_text
+from kvmodel.handoff import Amounts, decode_memory, handoff, prefill_memory
+from kvmodel.parts import timeline_parts
+from kvmodel.plan import STRUCTURE, Plan, build_plan
+from kvmodel.results import Evaluation
+from kvmodel.scenario import Scenario
+
+Sentence = tuple[tuple[str, str], ...]
+
+GAP_MARK = 0.20
+"""Share of TTFT above which the gap gives back much of what disaggregation gains."""
+
+
+def plain(sentence: Sentence) -> str:
+    """A sentence without its colours."""
+    return "".join(text for text, _ in sentence)
+
+
+def _structure(scenario: Scenario, **changes: object) -> Plan:
+    return build_plan(*[changes.get(name, getattr(scenario, name)) for name in STRUCTURE])
+
+
+def reason_of(plan: Plan, amounts: Amounts, scenario: Scenario) -> str:
+    """Why the scenario is infeasible and what would do; empty where it is feasible."""
+    if plan.refusal:
+        return plan.refusal
+    for phase in ("prefill", "decode"):
+        memory = (prefill_memory if phase == "prefill" else decode_memory)(plan, amounts)
+        if not memory.fits:
+            side = getattr(plan, phase)
+            gpus = side.rank_count
+            what = f"{bytes_text(memory.weights * gpus)} of weights"
+            if memory.weights <= memory.usable:
+                what += f" and {bytes_text(memory.cache * gpus)} of cache"
+            have = f"{gpus} × {side.accelerator.name} of {bytes_text(side.accelerator.hbm_bytes)}"
+            return f"{what} do not fit on {have} ({phase} side): {remedy(scenario, amounts, phase)}"
+    return ""
+
+
+def remedy(scenario: Scenario, amounts: Amounts, phase: str) -> str:
+    """The smallest TP that fits, or that none does."""
+    tp = fitting_tp(scenario, amounts, phase)
+    return f"use TP {tp} or more" if tp else "no TP up to 64 fits; use a smaller batch, narrower weights or larger memory"
+
+
+def fitting_tp(scenario: Scenario, amounts: Amounts, phase: str) -> int | None:
+    """The smallest power of two of TP at which a side fits and engines accept the layout."""
+    memory = prefill_memory if phase == "prefill" else decode_memory
+    for tp in (1, 2, 4, 8, 16, 32, 64):
+        trial = _structure(scenario, **{f"{phase}_tp": tp, f"{phase}_attention_dp": 1})
+        if not getattr(trial, phase).refusal and memory(trial, amounts).fits:
+            return tp
+    return None
+
+
+def verdict_of(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation) -> str:
+    """The answer sentence as plain text."""
+    return plain(answer(plan, amounts, scenario, result))
+
+
+def answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation) -> Sentence:
+    """The answer sentence of one handoff: the first that holds."""
+    reason = result.reason or (reason_of(plan, amounts, scenario) if not result.feasible else "")
+    if reason:
+        return ((reason[0].upper() + reason[1:] + ".", ""),)
+    exposed, ttft, fixed = result.transfer.exposed_seconds, result.ttft_seconds, result.gap_seconds - result.transfer.exposed_seconds
+    if result.bound == "nothing":
+        return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire"), (" to move.", ""))
+    if result.bound == "hidden":
+        return _hidden(result, exposed, fixed)
+    if result.bound == "link":
+        return _link_bound(plan, amounts, exposed)
+    overhead = fixed + _fixed_wire(plan, amounts, result)
+    if overhead > result.transfer.seconds - _fixed_wire(plan, amounts, result):
+        return (
+            (f"At {count_text(scenario_tokens(amounts))} tokens the fixed cost, ", ""),
+            (time_text(overhead), "exposed"),
+            (", outweighs the bytes.", ""),
+        )
+    if result.gap_share <= GAP_MARK:
+        share = result.gap_seconds / result.request_seconds
+        return (("The handoff adds ", ""), (time_text(result.gap_seconds), "exposed"), (f", {share_text(share)} of the request.", ""))
+    layered = handoff(_structure(scenario, overlap="layer"), amounts)
+    unit = shared_time_unit(exposed, ttft)
+    return (
+        ("Nothing is hidden: ", ""),
+        (time_text(exposed, unit), "exposed"),
+        (f" of {time_text(ttft, unit)} is the wire; layer by layer it would be {time_text(layered.transfer.exposed_seconds)}.", ""),
+    )
+
+
+def scenario_tokens(amounts: Amounts) -> float:
+    """Prompt tokens of a scenario's amounts."""
+    return float(amounts.prompt_tokens)
+
+
+def _fixed_wire(plan: Plan, amounts: Amounts, result: Evaluation) -> float:
+    """Transfer time that no bandwidth would take away: latency, and posting beyond the bytes."""
+    bytes_alone = result.kv.wire_bytes / plan.lanes / result.transfer.bandwidth_bytes_per_s
+    return float(max(0.0, result.transfer.seconds - bytes_alone))
+
+
+def _hidden(result: Evaluation, exposed: float, fixed: float) -> Sentence:
+    share = fixed / result.ttft_seconds
+    if fixed > exposed and share >= 0.01:
+        return (
+            (f"The bytes hide; the {time_text(fixed)} of fixed handoff does not, and it is ", ""),
+            (share_text(share), "exposed"),
+            (" of TTFT.", ""),
+        )
+    if result.gap_share > GAP_MARK:
+        return _late(result)
+    return (
+        (f"The wire hides behind prefill: of {time_text(result.transfer.seconds)} on the link, decode waits for ", ""),
+        (time_text(exposed), "exposed"),
+        (".", ""),
+    )
+
+
+def _late(result: Evaluation) -> Sentence:
+    return (
+        ("Decode sees its first token ", ""),
+        (share_text(result.gap_share), "exposed"),
+        (" of TTFT after prefill ends: past the 20\u202f% mark.", ""),
+    )
+
+
+def _link_bound(plan: Plan, amounts: Amounts, exposed: float) -> Sentence:
+    parts = timeline_parts(plan, amounts, limit=1_000_000)
+    some = f"{count_text(parts.left)} of {count_text(parts.total)} {parts.kind}s"
+    return (
+        (f"Link-bound: {some} have yet to cross when prefill ends, and decode waits ", ""),
+        (time_text(exposed), "exposed"),
+        (".", ""),
+    )
