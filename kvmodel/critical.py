@@ -89,15 +89,18 @@ def replace_tokens(amounts: Amounts, tokens: Any) -> Amounts:
     return replace(amounts, prompt_tokens=tokens)
 
 
-def intervals(holds: Test, low: int = 1, high: int = MAX_PROMPT_TOKENS) -> tuple[Interval, ...]:
+def intervals(
+    holds: Test, low: int = 1, high: int = MAX_PROMPT_TOKENS, *, dense: int = 4096, per_doubling: int = 200
+) -> tuple[Interval, ...]:
     """Intervals of whole numbers from `low` to `high` where `holds` (vectorised) is true.
 
-    Every length up to 4,096 is tried, then 200 a doubling; each change between two neighbours is
-    then bisected, all at once.
+    Every length up to `dense` is tried, then `per_doubling` a doubling; each change between two
+    neighbours is then bisected, all at once.
     """
-    dense = np.arange(low, min(high, 4096) + 1)
-    sparse = np.unique(np.geomspace(4096, high, 1601).round().astype(np.int64)) if high > 4096 else dense[:0]
-    grid = np.unique(np.concatenate([dense, sparse]))
+    near = np.arange(low, min(high, dense) + 1)
+    steps = max(2, round(per_doubling * np.log2(max(high / dense, 2.0))))
+    far = np.geomspace(dense, high, steps).round().astype(np.int64) if high > dense else near[:0]
+    grid = np.unique(np.concatenate([near, far]))
     truth = np.broadcast_to(np.asarray(holds(grid), dtype=bool), grid.shape)
     changes = np.flatnonzero(truth[1:] != truth[:-1])
     edges = _bisect(holds, grid[changes], grid[changes + 1], truth[changes])

@@ -107,7 +107,7 @@ class Evaluation:
 
     def at(self, index: int) -> Evaluation:
         """The evaluation at one position of a one-dimensional sweep, as plain numbers."""
-        picked: Evaluation = _pick(self, index)
+        picked: Evaluation = pick(self, index)
         return picked
 
     def as_dict(self) -> dict[str, Any]:
@@ -115,9 +115,12 @@ class Evaluation:
         return asdict(self)
 
 
-def _pick(node: Any, index: int) -> Any:
+def pick(node: Any, index: int) -> Any:
+    """A tree of one-dimensional arrays at one position, as plain numbers."""
+    if isinstance(node, tuple):
+        return tuple(pick(item, index) for item in node)
     if isinstance(node, np.ndarray):
         return node[index].item()
     if hasattr(node, "__dataclass_fields__"):
-        return type(node)(**{name: _pick(getattr(node, name), index) for name in node.__dataclass_fields__})
+        return type(node)(**{name: pick(getattr(node, name), index) for name in node.__dataclass_fields__})
     return node

@@ -1,0 +1,1 @@
+"""Figures as plain data: pure functions of results, no Streamlit."""

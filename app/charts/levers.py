@@ -1,0 +1,140 @@
+"""What would change the first token: six other scenarios, compared with this one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from app.charts.scale import NARROW, WIDE
+from app.charts.spec import Figure, Spec, Table, at, colour, four_digits
+from app.over import Over
+from kvmodel import registry
+from kvmodel.display import MINUS, time_text
+from kvmodel.errors import KvModelError
+from kvmodel.evaluate import sweep
+from kvmodel.plan import plan_of
+from kvmodel.results import Evaluation
+from kvmodel.scenario import Scenario
+
+COUNT = 6
+_FASTER = ("ethernet-10", "ethernet-25", "roce-100", "ib-hdr-200", "ib-ndr-400", "ib-xdr-800", "nvlink-4", "nvlink-5")
+
+
+def levers(scenario: Scenario) -> list[tuple[str, Callable[[Any], Evaluation]]]:
+    """(what is changed, the scenario so changed over a field's values), for changes that can be made."""
+    plan = plan_of(scenario)
+    other = "layer" if plan.overlap == "serial" else "serial"
+    lanes = plan.lanes * 2 if plan.lanes * 2 <= 512 else plan.lanes
+    found: list[tuple[str, dict[str, Any]]] = [
+        (f"{lanes} lanes", {"lanes": lanes}),
+        ("Layer by layer" if other == "layer" else "Serial, no overlap", {"overlap": other}),
+        (_next_link(scenario)[0], {"link": _next_link(scenario)[1], "link_gbytes_per_s": None}),
+    ]
+    found.append(("FP8 KV", {"kv_dtype": "fp8", "wire_dtype": "same"}) if plan.kv_dtype in ("bf16", "fp16", "fp32") else ("BF16 KV", {"kv_dtype": "bf16"}))
+    made = [(name, _changed(scenario, changes)) for name, changes in found]
+    return [*[(n, f) for n, f in made if f], ("Prefill twice as fast", _faster(scenario)), ("Half the prompt", _halved(scenario))]
+
+
+def _next_link(scenario: Scenario) -> tuple[str, str]:
+    now = registry.links()[scenario.link].bandwidth
+    faster = [registry.links()[name] for name in _FASTER if registry.links()[name].bandwidth > now * 1.01]
+    link = faster[0] if faster else registry.links()["ib-ndr-400"]
+    return f"Link {link.short}", link.id
+
+
+def _changed(scenario: Scenario, changes: dict[str, Any]) -> Callable[[Any], Evaluation] | None:
+    try:
+        other = scenario.with_changes(**changes)
+        plan_of(other)
+    except KvModelError:
+        return None
+    return lambda arrays: sweep(other, **arrays)
+
+
+def _faster(scenario: Scenario) -> Callable[[Any], Evaluation]:
+    def run(arrays: Any) -> Evaluation:
+        return sweep(scenario, **{**arrays, "prefill_seconds": np.clip(np.asarray(sweep(scenario, **arrays).prefill.seconds) / 2, 1e-9, 1e5)})
+
+    return run
+
+
+def _halved(scenario: Scenario) -> Callable[[Any], Evaluation]:
+    def run(arrays: Any) -> Evaluation:
+        tokens = np.asarray(arrays.get("prompt_tokens", scenario.prompt_tokens))
+        return sweep(scenario, **{**arrays, "prompt_tokens": np.maximum(tokens // 2, 1)})
+
+    return run
+
+
+def levers_table(over: Over) -> Table:
+    """Bars over the positions, largest change first."""
+    arrays = {over.field: np.asarray(over.values)}
+    found = levers(over.scenario)[:COUNT]
+    base = np.asarray(over.swept.ttft_seconds)
+    terms = {"prefill": "prefill.seconds", "exposed": "gap_seconds", "decode": "decode.step_seconds"}
+    changes, meanings = [], []
+    for _, run in found:
+        other = run(arrays)
+        changes.append(np.asarray(other.ttft_seconds) - base)
+        moved = [np.abs(_term(other, path) - _term(over.swept, path)) for path in terms.values()]
+        meanings.append(np.argmax(np.broadcast_arrays(*moved), axis=0))
+    table: Table = {f"l.{name}": [] for name in ("x", "names", "fill", "text", "text_x", "position", "ink", "wide", "narrow")}
+    colours = list(terms)
+    for i in range(len(over.values)):
+        order = sorted(range(len(found)), key=lambda k: -abs(changes[k][i]))
+        x = [changes[k][i] for k in order]
+        table["l.x"].append(four_digits(x))
+        table["l.names"].append([found[k][0] for k in order])
+        table["l.fill"].append([colour(colours[int(meanings[k][i])]) for k in order])
+        table["l.text"].append([f"\u2002{signed(v)}\u2002" for v in x])
+        table["l.position"].append(["middle left" if v < 0 else "middle right" for v in x])
+        table["l.ink"].append([colour(colours[int(meanings[k][i])] + "_text") for k in order])
+        table["l.text_x"].append(four_digits(x))
+        for name, share in (("wide", 0.18), ("narrow", 0.34)):
+            table[f"l.{name}"].append(room_for_labels(x, share))
+    return table
+
+
+def room_for_labels(x: list[Any], share: float) -> list[Any]:
+    """Range of an axis on which a label of `share` of its width fits beyond each bar."""
+    left, right = max(0.0, -min(x)), max(0.0, max(x))
+    ends = (left > 0) + (right > 0)
+    label = max(left + right, 1e-9) * share / (1 - max(1, ends) * share)
+    return four_digits([-left - (label if left else 0.02 * right), right + (label if right else 0.02 * left)])
+
+
+def _term(result: Evaluation, path: str) -> Any:
+    node: Any = result
+    for name in path.split("."):
+        node = getattr(node, name)
+    return np.asarray(node)
+
+
+def signed(seconds: float) -> str:
+    """A change of time with its sign; one that rounds to nothing is 0."""
+    if abs(seconds) < 5e-10:
+        return time_text(0.0)
+    return ("+" if seconds > 0 else MINUS) + time_text(abs(seconds))
+
+
+def levers_figure(count: int = COUNT) -> Figure:
+    """Signed bars, a row a lever."""
+    return Figure("levers", _layout(count, WIDE), _layout(count, NARROW), "What would change the first token: the table lists each change")
+
+
+def _layout(count: int, width: int) -> Spec:
+    rows = list(range(count))
+    data = [
+        {"type": "bar", "orientation": "h", "x": at("l.x"), "y": rows, "width": 0.46, "marker": {"color": at("l.fill")}, "hoverinfo": "skip"},
+        {"type": "scatter", "mode": "text", "x": at("l.text_x"), "y": rows, "text": at("l.text"), "textposition": at("l.position"),
+         "textfont": {"size": 13, "color": at("l.ink")}, "hoverinfo": "skip", "cliponaxis": False},
+    ]  # fmt: skip
+    layout = {
+        "height": 36 * count + 8,
+        "margin": {"l": 150 if width == WIDE else 138, "r": 0, "t": 4, "b": 4},
+        "xaxis": {"range": at("l.wide" if width == WIDE else "l.narrow"), "visible": True, "showticklabels": False, "zeroline": True, "zerolinecolor": colour("muted"), "fixedrange": True},
+        "yaxis": {"range": [count - 0.5, -0.5], "tickvals": rows, "ticktext": at("l.names"), "showgrid": False, "fixedrange": True, "tickfont": {"color": colour("body"), "size": 13}},
+    }  # fmt: skip
+    return {"data": data, "layout": layout}

@@ -1,0 +1,127 @@
+"""Tables and text blocks of one request: the answer, the sum, what is behind the numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.charts.spec import Table, at
+from app.charts.timeline import Moment
+from app.over import Over
+from kvmodel.display import bytes_both_text, bytes_text, count_text, digits, flop_text, rate_text, share_text, time_text
+from kvmodel.parts import timeline_parts
+from kvmodel.results import Evaluation
+from kvmodel.verdict import answer, plain
+
+
+def moments(over: Over) -> list[Moment]:
+    """What the timeline draws at each position."""
+    drawn = []
+    for index, row in enumerate(over.rows):
+        parts = timeline_parts(over.plan, over.amounts(index))
+        drawn.append(Moment(over.plan, row, parts, over.scenario.output_tokens, row.kv.wire_bytes / parts.total))
+    return drawn
+
+
+def answer_table(over: Over) -> Table:
+    """The answer sentence over the positions: coloured parts, and plain text."""
+    sentences = [answer(over.plan, over.amounts(i), over.scenario, row) for i, row in enumerate(over.rows)]
+    return {"answer": [[list(part) for part in s] for s in sentences], "answer.text": [plain(s) for s in sentences]}
+
+
+def sum_unit(ttft: float) -> tuple[str, float]:
+    """One unit for a sum of times."""
+    return ("s", 1.0) if ttft >= 10 else ("ms", 1e-3) if ttft >= 1e-4 else ("µs", 1e-6)
+
+
+def sum_table(over: Over) -> Table:
+    """The numbers of the sum TTFT = prefill + exposed transfer + fixed handoff + first decode step."""
+    table: Table = {name: [] for name in ("s.unit", "s.ttft", "s.prefill", "s.exposed", "s.fixed", "s.step", "s.bytes", "s.wire")}
+    for row in over.rows:
+        name, size = sum_unit(row.ttft_seconds)
+        fixed = row.gap_seconds - row.transfer.exposed_seconds
+        table["s.unit"].append(name)
+        for key, value in (
+            ("ttft", row.ttft_seconds),
+            ("prefill", row.prefill.seconds),
+            ("exposed", row.transfer.exposed_seconds),
+            ("fixed", fixed),
+            ("step", row.decode.step_seconds),
+        ):
+            table[f"s.{key}"].append(digits(value / size))
+        table["s.bytes"].append(bytes_text(row.kv.wire_bytes))
+        table["s.wire"].append(f"in {time_text(row.transfer.seconds)}")
+    table["s.hidden"] = [_hidden(row) for row in over.rows]
+    return table
+
+
+def _hidden(row: Evaluation) -> str:
+    if row.transfer.seconds <= 0:
+        return "on the wire"
+    hidden = max(0.0, 1 - row.transfer.exposed_seconds / row.transfer.seconds)
+    return f"on the wire, {share_text(hidden)} of it hidden" if hidden > 1e-9 else "on the wire, none of it hidden"
+
+
+def sum_block(over: Over) -> dict[str, Any]:
+    """The sum as a text block: the figures carry the swatches and so are the key of the charts."""
+    engine = over.plan.engine
+    terms = [_term("prefill", at("s.prefill"), "prefill")]
+    released_early = engine.released_by == "prefill"
+    if not released_early:
+        terms += [_sign("+"), _term("exposed transfer", at("s.exposed"), "exposed")]
+        if engine.handoff_seconds + engine.admission_seconds > 0:
+            terms += [_sign("+"), _term("fixed handoff", at("s.fixed"), None)]
+        if engine.first_token == "decode":
+            terms += [_sign("+"), _term("first decode step", at("s.step"), "decode")]
+    wire = {
+        "tag": "div",
+        "class": "kv-term kv-wire-term",
+        "children": [
+            {"tag": "div", "class": "kv-label", "children": [_swatch("wire"), at("s.hidden")]},
+            {"tag": "div", "class": "kv-number", "children": [at("s.bytes"), {"tag": "span", "class": "kv-unit", "children": [" ", at("s.wire")]}]},
+        ],
+    }  # fmt: skip
+    total = _term("Time to first token", at("s.ttft"), None, extra=" kv-total")
+    return {"tag": "div", "class": "kv-sum", "children": [total, _sign("="), *terms, wire]}
+
+
+def _term(label: str, number: Any, meaning: str | None, extra: str = "") -> dict[str, Any]:
+    unit = {"tag": "span", "class": "kv-unit", "children": ["\u202f", at("s.unit")]}
+    head = [_swatch(meaning), label] if meaning else [label]
+    return {
+        "tag": "div",
+        "class": f"kv-term{extra}",
+        "children": [
+            {"tag": "div", "class": "kv-label", "children": head},
+            {"tag": "div", "class": "kv-number", "children": [number, unit]},
+        ],
+    }
+
+
+def _swatch(meaning: str) -> dict[str, Any]:
+    return {"tag": "span", "class": f"kv-swatch kv-swatch-{meaning}", "aria-hidden": "true", "children": []}
+
+
+def _sign(sign: str) -> dict[str, Any]:
+    return {"tag": "div", "class": "kv-sign", "children": [sign]}
+
+
+def behind_table(over: Over) -> Table:
+    """Short forms of the formulas behind the headline figures."""
+    plan = over.plan
+    rows = over.rows
+    lane = rate_text(rows[0].transfer.bandwidth_bytes_per_s)
+    lanes = f"{plan.lanes} lane{'s' if plan.lanes > 1 else ''}"
+    rate = plan.prefill.time
+    peak = plan.prefill.accelerator.peak_bf16 * plan.prefill.tp
+    measured = over.scenario.prefill_seconds is not None
+    return {
+        "b.kv": [f"{bytes_both_text(row.kv.prompt_bytes)} a request" for row in rows],
+        "b.prefill": [
+            "you measured it" if measured else f"{flop_text(row.prefill.flop)} at {share_text(row.prefill.flop / row.prefill.seconds / peak)} of BF16 peak"
+            for row in rows
+        ],
+        "b.band": [f"{time_text(row.prefill.low)} to {time_text(row.prefill.high)}{'; ' + rate.rough if rate.rough else ''}" for row in rows],
+        "b.wire": [f"{bytes_text(row.kv.wire_bytes)} ÷ ({lane} × {lanes}) = {time_text(row.transfer.seconds)}" for row in rows],
+        "b.step": [f"{time_text(row.decode.step_seconds)} at {count_text(over.scenario.decode_batch)} in the batch" for row in rows],
+        "b.step_band": [f"{time_text(row.decode.low)} to {time_text(row.decode.high)}" for row in rows],
+    }  # fmt: skip

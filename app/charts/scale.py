@@ -1,0 +1,72 @@
+"""Axes and labels: round ticks, and how much room a text takes."""
+
+from __future__ import annotations
+
+import math
+
+from kvmodel.display import NARROW_SPACE, tick_text
+
+WIDE, NARROW = 1120, 358
+"""Pixels a figure is laid out for; the view takes the narrow layout below 640."""
+TOKEN_TICKS = (128, 1024, 8192, 131_072, 1_048_576)
+"""Ticks of a prompt axis and of the slider."""
+
+
+def round_ticks(high: float, most: int) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten, above 0 and below `high`, at most `most` of them."""
+    if high <= 0:
+        return []
+    raw = high / most
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(power * m for m in (1, 2, 5, 10) if power * m >= raw * (1 - 1e-9))
+    return [step * i for i in range(1, int(high / step) + 1)]
+
+
+def ticks_between(low: float, high: float, most: int) -> list[float]:
+    """Round ticks strictly inside an interval."""
+    if high <= low:
+        return []
+    raw = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(power * m for m in (1, 2, 5, 10) if power * m >= raw * (1 - 1e-9))
+    first = math.ceil(low / step + 1e-9)
+    return [step * i for i in range(first, int(high / step) + 1)]
+
+
+def plain_time(seconds: float, step: float) -> str:
+    """A tick on a time axis whose ticks are `step` apart: as many digits as tell them apart."""
+    unit, size = ("s", 1.0) if step >= 0.5 else ("ms", 1e-3) if step >= 1e-4 else ("µs", 1e-6)
+    places = max(0, -math.floor(math.log10(step / size) + 1e-9))
+    return f"{seconds / size:,.{places}f}{NARROW_SPACE}{unit}"
+
+
+def text_width(text: str, size: int = 13) -> float:
+    """Estimated pixels of a text in the charts' font, markup left out."""
+    bare = text.replace("<b>", "").replace("</b>", "")
+    return len(bare) * size * 0.49
+
+
+def token_axis(low: int, high: int) -> dict[str, object]:
+    """A logarithmic axis of prompt tokens."""
+    ticks = [t for t in TOKEN_TICKS if low <= t <= high]
+    return {
+        "type": "log",
+        "range": [math.log10(low), math.log10(high)],
+        "tickvals": ticks,
+        "ticktext": [tick_text(t) for t in ticks],
+        "ticks": "outside",
+        "ticklen": 4,
+    }
+
+
+def time_axis(low: float, high: float) -> dict[str, object]:
+    """A logarithmic axis of seconds, a tick a decade."""
+    names = {-6: "1 µs", -5: "10 µs", -4: "0.1 ms", -3: "1 ms", -2: "10 ms", -1: "100 ms"}
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    text = {d: names.get(d, f"{10**d:,} s" if d >= 0 else f"1e{d} s").replace(" ", NARROW_SPACE) for d in decades}
+    return {
+        "type": "log",
+        "range": [math.log10(low), math.log10(high)],
+        "tickvals": [10.0**d for d in decades],
+        "ticktext": [text[d] for d in decades],
+    }

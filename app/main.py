@@ -1,0 +1,26 @@
+"""The explorer's page: navigation over its views."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.style import apply_style
+from app.views import critical_length, method, next_turn, one_request
+
+VIEWS = (
+    (one_request.show, "One request", "one-request"),
+    (critical_length.show, "Critical length", "critical-length"),
+    (next_turn.show, "Next turn", "next-turn"),
+    (method.show, "Method", "method"),
+)
+
+
+def main() -> None:
+    """Show the view that the address names."""
+    st.set_page_config(page_title="KV handoff explorer", layout="wide", initial_sidebar_state="collapsed")
+    apply_style()
+    pages = [st.Page(show, title=title, url_path=path, default=i == 0) for i, (show, title, path) in enumerate(VIEWS)]
+    st.navigation(pages, position="hidden" if st.context.is_embedded else "top").run()
+
+
+main()

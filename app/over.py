@@ -1,0 +1,66 @@
+"""A scenario over a slider's positions: evaluated all at once, read position by position."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from kvmodel.evaluate import amounts_of, sweep
+from kvmodel.handoff import Amounts
+from kvmodel.plan import Plan, plan_of
+from kvmodel.results import Evaluation
+from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario
+
+SLIDER_LOW, SLIDER_HIGH = 128, MAX_PROMPT_TOKENS
+PER_DOUBLING = 8
+BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+
+@lru_cache(maxsize=64)
+def token_positions(*extra: int, low: int = SLIDER_LOW, high: int = SLIDER_HIGH) -> tuple[int, ...]:
+    """Positions of a token slider: eight a doubling, powers of two among them, and any value asked for."""
+    steps = round(math.log2(high / low) * PER_DOUBLING)
+    grid = {round(low * 2 ** (i / PER_DOUBLING)) for i in range(steps + 1)}
+    return tuple(sorted(grid | set(extra)))
+
+
+def batch_positions(*extra: int) -> tuple[int, ...]:
+    """Positions of the batch slider."""
+    return tuple(sorted({*BATCHES, *extra}))
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """A scenario evaluated over one field's values."""
+
+    scenario: Scenario
+    field: str
+    values: Sequence[int]
+    at: int
+    """Index of the scenario's own value."""
+    plan: Plan
+    swept: Evaluation
+    """Arrays over the values."""
+    rows: Sequence[Evaluation]
+    """Plain numbers, a row a value."""
+
+    def amounts(self, index: int) -> Amounts:
+        """The scenario's numbers at a position."""
+        return replace(amounts_of(self.scenario), **{self.field: self.values[index]})
+
+
+def evaluate_over(scenario: Scenario, field: str, values: Sequence[int]) -> Over:
+    """Evaluate a scenario over a field's values, its own among them."""
+    swept = sweep(scenario, **{field: np.asarray(values)})
+    rows = [swept.at(i) for i in range(len(values))]
+    return Over(scenario, field, values, values.index(getattr(scenario, field)), plan_of(scenario), swept, rows)
+
+
+def nearest(values: Sequence[int], wanted: Any) -> int:
+    """Index of the value nearest to the one wanted."""
+    return min(range(len(values)), key=lambda i: abs(values[i] - wanted))

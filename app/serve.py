@@ -1,0 +1,62 @@
+"""The page as an ASGI application, and the command that starts it."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import plotly
+import streamlit as st
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, PlainTextResponse
+from starlette.routing import Route
+
+from app.shell import Shell
+
+PLOTLY_JS = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+
+
+async def plotly_js(_: Request) -> FileResponse:
+    """The plotly package's own bundle."""
+    return FileResponse(PLOTLY_JS, media_type="text/javascript", headers={"cache-control": "public, max-age=86400"})
+
+
+async def healthz(_: Request) -> PlainTextResponse:
+    """Says that the process answers."""
+    return PlainTextResponse("ok")
+
+
+@asynccontextmanager
+async def lifespan(_: Any) -> AsyncIterator[dict[str, Any]]:
+    """Import and load everything once, then keep the collector from walking it on every run."""
+    import pandas  # noqa: F401
+
+    from app.views import critical_length, method, next_turn, one_request  # noqa: F401
+    from kvmodel import Scenario, evaluate
+
+    evaluate(Scenario())
+    gc.collect()
+    gc.freeze()
+    yield {}
+
+
+app = st.App(
+    str(Path(__file__).with_name("main.py")),
+    lifespan=lifespan,
+    middleware=[Middleware(Shell)],
+    routes=[Route("/vendor/plotly.min.js", plotly_js), Route("/healthz", healthz)],
+)
+
+
+def serve(*, port: str, address: str) -> None:
+    """Start the page and stay until it ends."""
+    from streamlit.web.cli import main
+
+    flags = [f"--server.port={port}", f"--server.address={address}", "--server.headless=true"]
+    sys.argv = ["streamlit", "run", str(Path(__file__)), *flags]
+    main()

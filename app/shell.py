@@ -1,0 +1,71 @@
+"""The HTML that carries the page: early loading of what the views need, title and description."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.live import STATIC, plotly_url, version_of
+
+DESCRIPTION = "What moving the KV cache from prefill to decode costs in disaggregated LLM serving: bytes, time, and when it matters."
+_FIRST_SCRIPT = b'<script type="module"'
+
+
+def head_html() -> bytes:
+    """Elements to put into the page's head, before its first script."""
+    live, shell = STATIC / "liveview.js", STATIC / "shell.js"
+    lines = (
+        f'<meta name="description" content="{DESCRIPTION}">',
+        f'<script src="./app/static/{shell.name}?v={version_of(shell)}"></script>',
+        f'<link rel="preload" as="script" href="./{plotly_url()}">',
+        f'<link rel="modulepreload" href="./app/static/{live.name}?v={version_of(live)}">',
+    )
+    return "\n    ".join(lines).encode()
+
+
+class Shell:
+    """ASGI middleware that completes the head of Streamlit's HTML page; all else passes untouched."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self.head = head_html()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        if scope["type"] != "http" or scope["method"] != "GET":
+            await self.app(scope, receive, send)
+            return
+        start: dict[str, Any] = {}
+        body = bytearray()
+
+        async def complete(message: Message) -> None:
+            if message["type"] == "http.response.start" and _is_html(message):
+                start.update(message)
+                return
+            if not start:
+                await send(message)
+                return
+            body.extend(message.get("body", b""))
+            if message.get("more_body"):
+                return
+            page = bytes(body).replace(_FIRST_SCRIPT, self.head + b"\n    " + _FIRST_SCRIPT, 1)
+            page = page.replace(b"<title>Streamlit</title>", b"<title>KV handoff explorer</title>")
+            kept = [(name, value) for name, value in start["headers"] if name.lower() not in (b"content-length", b"etag", b"last-modified")]
+            headers = [*kept, (b"content-length", str(len(page)).encode())]
+            await send({**start, "headers": headers})
+            await send({"type": "http.response.body", "body": page})
+
+        await self.app(_plain_html(scope), receive, complete)
+
+
+def _plain_html(scope: Scope) -> Scope:
+    """The request without its offer to take compressed bytes, if it is one for a page."""
+    headers = scope["headers"]
+    if not any(name == b"accept" and b"text/html" in value for name, value in headers):
+        return scope
+    return {**scope, "headers": [(name, value) for name, value in headers if name != b"accept-encoding"]}
+
+
+def _is_html(message: Message) -> bool:
+    return any(name.lower() == b"content-type" and value.startswith(b"text/html") for name, value in message["headers"])

@@ -1,0 +1,78 @@
+"""The scenario of a session: read from the link once, changed by the controls, written back to the link."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+from kvmodel.errors import KvModelError
+from kvmodel.plan import plan_of
+from kvmodel.records.base import Record
+from kvmodel.scenario import Scenario, allowed_values, read_field
+from kvmodel.turn import Turn
+
+TURN_FIELDS = ("history_tokens", "delta_tokens", "generated_tokens", "local_prefill_tokens")
+"""Inputs of the next turn that a link carries beside the scenario's."""
+URL_KEYS = (*Scenario.model_fields, *TURN_FIELDS)
+MAX_LINK_VALUE = 200
+
+
+@dataclass
+class State:
+    """What a session has chosen: a scenario, a turn, and notes about what could not be used."""
+
+    scenario: Scenario = field(default_factory=Scenario)
+    turn: Turn = field(default_factory=Turn)
+    notes: list[str] = field(default_factory=list)
+
+    def query(self) -> str:
+        """The link's query: only what differs from the defaults."""
+        changed = {name: getattr(value, "id", value) for name, value in self.scenario.changed().items()}
+        turn = {name: getattr(self.turn, name) for name in TURN_FIELDS if getattr(self.turn, name) != Turn.model_fields[name].default}
+        return urlencode({**changed, **turn})
+
+
+def from_link(parameters: Mapping[str, str]) -> State:
+    """The state a link asks for; a value that cannot be used falls back, with a note that names it.
+
+    Unknown parameters are ignored; of a repeated one the last counts.
+    """
+    state = State()
+    for name, text in parameters.items():
+        if name not in URL_KEYS:
+            continue
+        try:
+            if len(text) > MAX_LINK_VALUE:
+                raise KvModelError("too long")
+            state = _accept(state, name, text)
+        except KvModelError:
+            state.notes.append(_note(state, name, text))
+    return state
+
+
+def _accept(state: State, name: str, text: str) -> State:
+    if name in TURN_FIELDS:
+        turn = Turn(**{**dict(state.turn), name: read_field(Turn, name, text)})
+        return State(state.scenario, turn, state.notes)
+    value = read_field(Scenario, name, text)
+    if name == "model" and text.endswith(".json"):
+        raise KvModelError("a link cannot name a file")
+    scenario = state.scenario.with_changes(**{name: value})
+    plan_of(scenario)
+    return State(scenario, state.turn, state.notes)
+
+
+def _note(state: State, name: str, text: str) -> str:
+    record: type[Record] = Turn if name in TURN_FIELDS else Scenario
+    shown = text if len(text) <= 40 else text[:37] + "…"
+    used: Any = getattr(state.turn if record is Turn else state.scenario, name)
+    used = getattr(used, "id", used)
+    return f"The link asked for {name}={shown}. Allowed: {allowed_values(record, name)}. Showing {_plain(used)}."
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "the engine's or the modelled value"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,195 @@
+// Charts and texts filled from a table at a slider's position. No formula here: Python made every value.
+//
+// A spec is plain JSON in which {"$at": name} stands for the table's value at the current position
+// ("$i" picks an element of it), {"$col": name} for the whole column and {"$c": name} for a colour of
+// the current theme.
+
+export function fill(spec, table, at, colours) {
+  if (Array.isArray(spec)) return spec.map(item => fill(item, table, at, colours));
+  if (spec === null || typeof spec !== "object") return spec;
+  if ("$at" in spec) {
+    const value = table[spec.$at][at];
+    return fill("$i" in spec ? value[spec.$i] : value, table, at, colours);
+  }
+  if ("$col" in spec) return table[spec.$col];
+  if ("$c" in spec) return colours[spec.$c];
+  return Object.fromEntries(Object.entries(spec).map(([key, value]) => [key, fill(value, table, at, colours)]));
+}
+
+// One bus a page: every view hears every slider.
+const bus = (globalThis.liveviewBus ??= new EventTarget());
+
+let plotlyLoading;
+function plotly(url) {
+  plotlyLoading ??= globalThis.Plotly
+    ? Promise.resolve(globalThis.Plotly)
+    : new Promise((resolve, reject) => {
+        const src = new URL(url, document.baseURI).href;
+        const script = Object.assign(document.createElement("script"), { src });
+        script.onload = () => resolve(globalThis.Plotly);
+        script.onerror = () => { plotlyLoading = undefined; reject(Error(`${src} did not load`)); };
+        document.head.append(script);
+      });
+  return plotlyLoading;
+}
+
+function isDark(node) {
+  const background = getComputedStyle(node).getPropertyValue("--st-background-color").trim();
+  const hex = /^#([0-9a-f]{6})$/i.exec(background);
+  if (!hex) return matchMedia("(prefers-color-scheme: dark)").matches;
+  const value = parseInt(hex[1], 16);
+  return (value >> 16) + ((value >> 8) & 255) + (value & 255) < 384;
+}
+
+// ---- text blocks: elements built once, their dynamic texts replaced -------------------------------
+
+const ATTRIBUTES = new Set(["class", "id", "role", "title", "href", "target", "rel", "scope", "colspan", "style", "tabindex", "open", "for", "name"]);
+
+function element(spec, watch) {
+  if (typeof spec === "string") return document.createTextNode(spec);
+  if ("$at" in spec) {
+    const node = document.createTextNode("");
+    watch.push((table, at) => { node.data = String(table[spec.$at][at]); });
+    return node;
+  }
+  const node = document.createElement(spec.tag ?? "span");
+  for (const [name, value] of Object.entries(spec)) {
+    if (!ATTRIBUTES.has(name) && !name.startsWith("aria-") && !name.startsWith("data-")) continue;
+    if (name === "href" && !/^(https?:|[?#/.])/.test(value)) continue;
+    if (typeof value === "object") watch.push((table, at) => node.setAttribute(name, table[value.$at][at]));
+    else node.setAttribute(name, value);
+  }
+  if (spec.parts) watch.push((table, at) => node.replaceChildren(...table[spec.parts.$at][at].map(part)));
+  for (const child of spec.children ?? []) node.append(element(child, watch));
+  return node;
+}
+
+function part([text, meaning]) {
+  if (!meaning) return document.createTextNode(text);
+  const node = document.createElement("span");
+  node.className = `kv-${meaning}`;
+  node.textContent = text;
+  return node;
+}
+
+// ---- a view: blocks and figures joined to sliders ------------------------------------------------
+
+class View {
+  constructor(root) {
+    this.root = root;
+    this.items = [];
+    this.watch = [];
+    this.sources = {};
+    this.near = new IntersectionObserver(entries => {
+      for (const { target, isIntersecting } of entries) {
+        target.near = isIntersecting;
+        if (isIntersecting && target.stale) this.draw([target]);
+      }
+    }, { rootMargin: "200px" });
+    this.resized = new ResizeObserver(() => this.schedule());
+    this.resized.observe(root);
+    this.hear = event => { if (this.data?.sliders[event.detail.slider]) this.show(event.detail); };
+    bus.addEventListener("move", this.hear);
+  }
+
+  update(data) {
+    const same = this.data && JSON.stringify(this.data.items) === JSON.stringify(data.items);
+    this.data = data;
+    this.current = { slider: data.main, at: data.sliders[data.main].at };
+    if (!same) this.build(data.items);
+    this.follow?.forEach(observer => observer.disconnect());
+    this.follow = Object.entries(data.sliders).flatMap(([name, slider]) => this.observe(name, slider));
+    if (data.say) this.root.querySelector("[data-say]").textContent = data.say;
+    if (data.url !== undefined) keepUrl(data.url);
+    return this.draw(this.charts());
+  }
+
+  build(items) {
+    this.charts().forEach(node => { this.near.unobserve(node); globalThis.Plotly?.purge(node); });
+    this.watch = [];
+    const say = document.createElement("div");
+    say.className = "kv-say"; say.dataset.say = ""; say.setAttribute("role", "status");
+    this.items = items.map(item => {
+      if (!item.wide) return element(item, this.watch);
+      const node = document.createElement("div");
+      node.className = `liveview-chart ${item.class ?? ""}`;
+      node.setAttribute("role", "img");
+      node.figure = item;
+      this.near.observe(node);
+      return node;
+    });
+    this.root.replaceChildren(...(this.data.say ? [say] : []), ...this.items);
+  }
+
+  charts() { return this.items.filter(node => node.figure); }
+
+  // A native slider changes its aria-valuetext while it is dragged, long before it reports a value.
+  observe(name, slider) {
+    const native = document.querySelector(slider.observe);
+    if (!native) return [];
+    const read = () => slider.positions.indexOf(native.querySelector("input[type=range]")?.getAttribute("aria-valuetext"));
+    const observer = new MutationObserver(() => this.say(name, read()));
+    observer.observe(native, { subtree: true, attributes: true, attributeFilter: ["aria-valuetext"] });
+    const now = read();
+    if (name === this.data.main && now >= 0) this.current.at = now;
+    return [observer];
+  }
+
+  say(slider, at) {
+    if (at < 0 || (globalThis.liveviewLast?.slider === slider && globalThis.liveviewLast.at === at)) return;
+    globalThis.liveviewLast = { slider, at };
+    globalThis.liveviewProbe?.push(["input", performance.now(), slider, at]);
+    bus.dispatchEvent(new CustomEvent("move", { detail: { slider, at } }));
+  }
+
+  show(current) { this.current = current; this.schedule(); }
+
+  schedule() {
+    if (this.queued || !this.data) return;
+    this.queued = requestAnimationFrame(() => { this.queued = undefined; this.draw(this.charts()); });
+  }
+
+  async draw(nodes) {
+    const { slider, at } = this.current, { table } = this.data.sliders[slider];
+    this.watch.forEach(set => set(table, at));
+    if (!nodes.length) return;
+    const library = await plotly(this.data.plotly);
+    const mode = isDark(this.root) ? "dark" : "light";
+    const { colours, template } = this.data.themes[mode];
+    await Promise.all(nodes.map(node => {
+      node.stale = node.near === false;
+      if (node.stale || !node.isConnected) return undefined;
+      const figure = node.figure[node.clientWidth < 640 ? "narrow" : "wide"] ?? node.figure.wide;
+      const layout = { ...fill(figure.layout, table, at, colours), template, width: node.clientWidth || undefined };
+      node.style.minHeight = `${layout.height}px`;
+      node.setAttribute("aria-label", fill(node.figure.alt, table, at, colours));
+      return library.react(node, fill(figure.data, table, at, colours), layout, { displayModeBar: false, responsive: false });
+    }));
+    globalThis.liveviewProbe?.push(["drawn", performance.now(), slider, at, nodes.length]);
+  }
+
+  close() {
+    bus.removeEventListener("move", this.hear);
+    this.near.disconnect(); this.resized.disconnect();
+    this.follow?.forEach(observer => observer.disconnect());
+    this.charts().forEach(node => globalThis.Plotly?.purge(node));
+  }
+}
+
+// The address names the scenario; keys that are not the scenario's (embed, theme) stay.
+function keepUrl({ query, keys }) {
+  const now = new URLSearchParams(location.search), next = new URLSearchParams(query);
+  for (const [key, value] of now) if (!keys.includes(key)) next.append(key, value);
+  const search = next.toString();
+  if (search !== now.toString()) history.replaceState(history.state, "", location.pathname + (search ? `?${search}` : "") + location.hash);
+}
+
+const views = new WeakMap();
+
+export function mount(root, data) {
+  if (!views.has(root)) views.set(root, new View(root));
+  views.get(root).update(data);
+  return () => { views.get(root)?.close(); views.delete(root); };
+}
+
+export default ({ data, parentElement }) => mount(parentElement.querySelector(".liveview"), data);

@@ -1,0 +1,7 @@
+// Says where the server is before the page's own script asks: views have paths of their own, and
+// without this the script first looks for the server below each of them.
+{
+  const base = new URL(".", document.currentScript.src);
+  base.pathname = base.pathname.replace(/app\/static\/$/, "");
+  window.__streamlit = { ...window.__streamlit, BACKEND_BASE_URL: base.href, MAIN_PAGE_BASE_URL: base.href };
+}

@@ -1,0 +1,1 @@
+"""Views of the page, one a file: parameters, model, chart, show."""

@@ -1,0 +1,47 @@
+"""Critical length: from which prompt on the wire matters, on every link."""
+
+from __future__ import annotations
+
+from app import controls
+from app.charts import critical
+from app.charts.spec import at
+from app.live import Slider, block, live
+from app.over import evaluate_over
+from app.views import frame
+
+HOW = (
+    "Each line is the time one prompt spends on a link. Where it meets the dashed line, the handoff costs as much as one decode "
+    "step. Above the blue line the wire takes longer than prefill, so no overlap can hide it. More lanes move every line down: "
+    "8 lanes, 8 times lower."
+)
+RATIO = (
+    "Bytes and the matrix multiplications of prefill both grow with the prompt, so their ratio is flat; it falls where attention's "
+    "square outgrows them, and rises or falls at short prompts with what prefill costs whatever the length."
+)
+
+
+def show() -> None:
+    """Draw the view."""
+    state, answer, page, heads = frame.with_controls()
+    scenario = state.scenario
+    over = evaluate_over(scenario, "prompt_tokens", controls.slider_values(state, "prompt_tokens"))
+    rows = critical.link_rows(critical.without_prompt(scenario))
+    drawn = critical.drawn_links(scenario, rows)
+    table = critical.critical_table(over, rows, drawn)
+    sliders = [Slider("prompt_tokens", over.values, over.at, table)]
+    with answer:
+        head = [block("h1", block("span", parts=at("answer")), class_="kv-answer"), block("p", frame.setup_text(scenario), class_="kv-setup")]
+        live("answer_view", head, sliders, say=table["answer.text"][over.at], url=frame.link_data(state))
+    with page.container(key="figure"):
+        live("critical_view", [critical.critical_figure(scenario, table, rows, drawn)], sliders)
+    with page.container(key="rest"):
+        import streamlit as st
+
+        left, right = st.columns([1.25, 1], gap="large")
+        with left:
+            live("links_view", [block("h2", "Every link", class_="kv-h2"), critical.links_block(scenario, rows)], sliders)
+        with right:
+            live("ratio_view", [block("h2", "Wire over compute", class_="kv-h2"), critical.ratio_figure(scenario, table), block("p", RATIO, class_="kv-note"), block("h2", "How to read it", class_="kv-h2"), block("p", HOW, class_="kv-note")], sliders)  # fmt: skip
+    batches = controls.slider_values(state, "batch")
+    frame.show_slider_head(heads["batch"], "batch", batches, batches.index(scenario.batch))
+    frame.show_slider_head(heads["prompt_tokens"], "prompt_tokens", over.values, over.at)

@@ -1,0 +1,79 @@
+"""What every view shares: the answer above, notices, controls, and the link in the address bar."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from app import controls
+from app.charts.spec import Table, at
+from app.live import Slider, block, live
+from app.state import URL_KEYS, State, from_link
+from kvmodel import registry
+from kvmodel.display import count_text, rate_text, tick_text
+from kvmodel.plan import plan_of
+from kvmodel.scenario import Scenario
+
+
+def session_state() -> State:
+    """The session's state: from the link on the first run, then as the controls left it."""
+    if "state" not in st.session_state:
+        st.session_state["state"] = from_link(dict(st.query_params))
+        st.session_state["link_notes"] = st.session_state["state"].notes
+    state: State = st.session_state["state"]
+    return State(state.scenario, state.turn, [])
+
+
+def with_controls(sliders: Sequence[str] = ("batch", "prompt_tokens")) -> tuple[State, Any, Any, dict[str, Any]]:
+    """(state after the controls, place of the answer, the page, places of the sliders' heads)."""
+    page = st.container(key="page")
+    answer = page.container(key="answer")
+    notices = page.container(key="notices")
+    with page:
+        state, heads = controls.controls(session_state(), sliders=sliders)
+    if state.query() != st.session_state["state"].query():
+        st.session_state["link_notes"] = []
+    st.session_state["state"] = state
+    show_notices(notices, [*st.session_state["link_notes"], *state.notes])
+    return state, answer, page, heads
+
+
+def show_notices(place: Any, notes: Sequence[str]) -> None:
+    """One box a note."""
+    if notes:
+        with place:
+            blocks = [block("p", note, class_="kv-notice", role="alert") for note in dict.fromkeys(notes)]
+            live("notices_view", blocks, [Slider("none", [0], 0, {})])
+
+
+def slider_table(name: str, values: Sequence[int]) -> Table:
+    """Texts of a slider's head."""
+    return {f"head.{name}": [count_text(v) for v in values]}
+
+
+def show_slider_head(place: Any, name: str, values: Sequence[int], index: int) -> None:
+    """Label, live value and ticks of a slider."""
+    ticks = [v for v in (1, 8, 64, 256, 1024) if v in values] if name == "batch" else [v for v in (128, 1024, 8192, 131_072, 1_048_576) if v in values]
+    marks = [block("span", tick_text(v) if name != "batch" else str(v), style=f"left:{100 * values.index(v) / (len(values) - 1):.2f}%") for v in ticks]
+    head = block("div", block("span", controls.label_of(name)), block("b", at(f"head.{name}")), class_="kv-slider-head")
+    with place:
+        live(f"head_view_{name}", [head, block("div", *marks, class_="kv-slider-ticks", aria_hidden="true")], [Slider(name, values, index, slider_table(name, values))])
+
+
+def link_data(state: State) -> dict[str, Any]:
+    """What the address bar should hold."""
+    return {"query": state.query(), "keys": list(URL_KEYS)}
+
+
+def setup_text(scenario: Scenario) -> str:
+    """The scenario in words."""
+    plan = plan_of(scenario)
+    gpus = [registry.accelerators()[name] for name in (scenario.prefill_accelerator, scenario.decode_accelerator)]
+    sides = [f"{tp * pp} × {gpu.name}" for tp, pp, gpu in ((scenario.prefill_tp, scenario.prefill_pp, gpus[0]), (scenario.decode_tp, scenario.decode_pp, gpus[1]))]
+    where = f"{sides[0]} each side" if sides[0] == sides[1] else f"{sides[0]} to {sides[1]}"
+    bandwidth = plan.lane.bandwidth if scenario.link_gbytes_per_s is None else scenario.link_gbytes_per_s * 1e9
+    lanes = "one lane" if plan.lanes == 1 else f"{plan.lanes} lanes"
+    batch = "" if scenario.batch == 1 else f", {count_text(scenario.batch)} requests at once"
+    return f"{plan.model.name} in {plan.kv_dtype}, {where}, {lanes} of {plan.link.short} at {rate_text(bandwidth / scenario.shared_by)}{batch}"

@@ -1,0 +1,37 @@
+"""An agent's next turn: what each design moves and how long its first token takes."""
+
+from __future__ import annotations
+
+from app import controls
+from app.charts import turn
+from app.charts.spec import at
+from app.live import Slider, block, live
+from app.views import frame
+from kvmodel.display import count_text, rate_text
+from kvmodel.plan import plan_of
+
+SLIDERS = ("history_tokens", "delta_tokens")
+NOTE = (
+    "Orange edges are KV, as wide as their bytes; thin grey edges are text. A cold pool is what serving the turn on any worker "
+    "costs. Times add up prefill, transfers that nothing hides, and the first decode step."
+)
+
+
+def show() -> None:
+    """Draw the view."""
+    state, answer, page, heads = frame.with_controls(SLIDERS)
+    sliders = []
+    for name in reversed(SLIDERS):
+        values = controls.slider_values(state, name)
+        rows = turn.turn_rows(state, name, values)
+        sliders.append(Slider(name, values, values.index(getattr(state.turn, name)), turn.turn_table(rows)))
+    main = sliders[0]
+    plan = plan_of(state.scenario)
+    setup = f"; {count_text(state.turn.generated_tokens)} of the history generated on decode; {plan.model.name} in {plan.kv_dtype}, {plan.link.short} at {rate_text(plan.lane.bandwidth)}"  # fmt: skip
+    with answer:
+        head = [block("h1", block("span", parts=at("answer")), class_="kv-answer"), block("p", at("setup"), setup, class_="kv-setup")]
+        live("answer_view", head, sliders, say=main.table["answer.text"][main.at], url=frame.link_data(state))
+    with page.container(key="figure"):
+        live("flow_view", [turn.flow_figure(), turn.bars_figure(), block("p", at("stall"), class_="kv-note"), block("p", NOTE, class_="kv-note")], sliders)  # fmt: skip
+    for slider in sliders:
+        frame.show_slider_head(heads[slider.key], slider.key, slider.values, slider.at)
