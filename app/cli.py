@@ -64,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("kind", choices=("models", "accelerators", "links", "engines"))
         if name == "serve":
             command.add_argument("--port", default="8501", help="port of the page")
+            command.add_argument("--no-browser", action="store_true", help="do not open a browser")
             command.add_argument("--address", default="127.0.0.1", help="address to listen on")
     return parser
 
@@ -211,7 +212,7 @@ def _serve(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     read_flags(rest, [])
     from app.serve import serve
 
-    serve(port=options.port, address=options.address)
+    serve(port=options.port, address=options.address, browser=not options.no_browser)
     return {}, ""
 
 

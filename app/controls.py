@@ -28,7 +28,10 @@ _NAMES: dict[str, Callable[[], Any]] = {
 MORE = (
     ("Prefill side", ("prefill_accelerator", "prefill_pp", "prefill_attention_dp", "prefill_held_tokens", "weight_dtype")),
     ("Wire", ("engine", "lanes", "shared_by", "wire_dtype", "block_tokens", "chunk_tokens")),
-    ("Decode side", ("decode_accelerator", "decode_pp", "decode_attention_dp", "decode_held_tokens", "decode_batch", "output_tokens", "ep")),
+    (
+        "Decode side",
+        ("decode_accelerator", "decode_pp", "decode_attention_dp", "decode_held_tokens", "decode_batch", "output_tokens", "ep"),
+    ),
     ("Your own measurements", ("prefill_seconds", "decode_step_seconds", "link_gbytes_per_s")),
 )
 

@@ -70,11 +70,13 @@ def live(
     items: Sequence[Figure | Mapping[str, Any]],
     sliders: Sequence[Slider],
     *,
+    later: bool = False,
     say: str = "",
     url: Mapping[str, Any] | None = None,
 ) -> None:
     """Mount figures and text blocks that follow the sliders; the first slider is the main one.
 
+    A view drawn `later` follows a drag one frame behind the others, so that they are painted first;
     `say` is read out to screen readers when it changes; `url` is what the address bar should hold.
     """
     mount, plotly = _mounter()
@@ -88,6 +90,7 @@ def live(
         "main": sliders[0].key,
         "themes": THEMES if any(isinstance(item, Figure) for item in items) else {},
         "plotly": plotly,
+        "later": later,
         "say": say,
     }
     if url is not None:
@@ -119,5 +122,3 @@ def block(tag: str, *children: Any, **attributes: Any) -> dict[str, Any]:
 def static_block(html_key: str, *items: Mapping[str, Any]) -> None:
     """Mount text blocks that follow no slider."""
     live(html_key, list(items), [Slider("none", [0], 0, {})])
-
-

@@ -53,10 +53,11 @@ app = st.App(
 )
 
 
-def serve(*, port: str, address: str) -> None:
-    """Start the page and stay until it ends."""
+def serve(*, port: str, address: str, browser: bool) -> None:
+    """Start the page, open it in a browser where there is one, and stay until it ends."""
     from streamlit.web.cli import main
 
-    flags = [f"--server.port={port}", f"--server.address={address}", "--server.headless=true"]
+    flags = [f"--server.port={port}", f"--server.address={address}", "--server.showEmailPrompt=false"]
+    flags += [] if browser else ["--server.headless=true"]
     sys.argv = ["streamlit", "run", str(Path(__file__)), *flags]
     main()

@@ -183,19 +183,20 @@ def _critical_layout(scenario: Scenario, table: Table, rows: Sequence[LinkRow], 
             }
         )
     data.append({"type": "scatter", "mode": "lines", "x": col("c.tokens"), "y": col("c.step"), "line": {"width": 1.5, "dash": "dash", "color": colour("decode")}, "hoverinfo": "skip", "name": "one decode step"})  # fmt: skip
-    data += _markers(own, drawn, table, low)
+    data += _markers(own, drawn, table)
+    data.append(_end_texts(own, drawn, table, (math.log10(high) - math.log10(low)) / (height - 52), size))
     layout = {
         "height": height,
         "margin": margins,
         "xaxis": {**token_axis(tokens[0], tokens[-1]), "title": {"text": "prompt tokens"}, "fixedrange": True},
         "yaxis": {**time_axis(low, high), "fixedrange": True, "showgrid": True},
-        "annotations": _notes(scenario, table, drawn, own, low, high, height - 52, size, narrow),
+        "annotations": _notes(scenario, table, drawn, own, size, narrow),
         "shapes": _rules(own, table, low),
     }
     return {"data": data, "layout": layout}
 
 
-def _markers(own: LinkRow, drawn: Sequence[LinkRow], table: Table, low: float) -> list[Spec]:
+def _markers(own: LinkRow, drawn: Sequence[LinkRow], table: Table) -> list[Spec]:
     tokens, step = np.asarray(table["c.tokens"], dtype=float), np.asarray(table["c.step"])
 
     def crossing(row: LinkRow) -> tuple[float, float] | None:
@@ -210,17 +211,23 @@ def _markers(own: LinkRow, drawn: Sequence[LinkRow], table: Table, low: float) -
         {"type": "scatter", "mode": "markers", "x": [x for x, _ in others], "y": [y for _, y in others], "marker": ring, "hoverinfo": "skip"},
         {"type": "scatter", "mode": "markers", "x": [mine[0]] if mine else [], "y": [mine[1]] if mine else [],
          "marker": {"size": 11, "color": colour("bg"), "line": {"width": 3, "color": colour("wire")}}, "hoverinfo": "skip"},
-        {"type": "scatter", "mode": "markers", "x": [at("c.tokens")], "y": [at("c.you")],
-         "marker": {"size": 13, "color": colour("ink"), "line": {"width": 2, "color": colour("bg")}}, "customdata": [at("c.hover")],
-         "hovertemplate": "%{customdata}<extra></extra>"},
     ]  # fmt: skip
     return data
+
+
+def _disc(x: Spec, y: Spec) -> Spec:
+    """Where you are. A shape, because moving a shape does not make Plotly draw the lines again."""
+    return {
+        "type": "circle", "xref": "x", "yref": "y", "xsizemode": "pixel", "ysizemode": "pixel", "xanchor": x, "yanchor": y,
+        "x0": -6.5, "x1": 6.5, "y0": -6.5, "y1": 6.5, "fillcolor": colour("ink"), "line": {"color": colour("bg"), "width": 2},
+    }  # fmt: skip
 
 
 def _rules(own: LinkRow, table: Table, low: float) -> list[Spec]:
     shapes: list[Spec] = [
         {"type": "line", "xref": "x", "yref": "y", "x0": at("c.tokens"), "x1": at("c.tokens"), "y0": low, "y1": at("c.you"),
          "line": {"color": colour("ink"), "width": 1}},
+        _disc(at("c.tokens"), at("c.you")),
     ]  # fmt: skip
     if own.critical is not None and table["c.tokens"][0] <= own.critical <= table["c.tokens"][-1]:
         line = {"color": colour("wire"), "width": 1, "dash": "dot"}
@@ -230,28 +237,53 @@ def _rules(own: LinkRow, table: Table, low: float) -> list[Spec]:
     return shapes
 
 
-def _notes(
-    scenario: Scenario, table: Table, drawn: Sequence[LinkRow], own: LinkRow, low: float, high: float, pixels: float, size: int, narrow: bool
-) -> list[Spec]:
+def _notes(scenario: Scenario, table: Table, drawn: Sequence[LinkRow], own: LinkRow, size: int, narrow: bool) -> list[Spec]:
     tokens = table["c.tokens"]
     left = math.log10(tokens[0])
-    span = math.log10(high) - math.log10(low)
     notes: list[Spec] = []
-    for row, y in end_labels(drawn, own, {r.id: table[f"c.{r.id}"][-1] for r in drawn}, span / pixels):
-        chosen = row.id == own.id
-        text = f"<b>{row.short}</b>" if chosen else row.short
-        notes.append(_note(text, 1.0, y, "wire_text" if chosen else "muted", size, xref="paper", xshift=8))
     blocked = "<b>link-bound</b>" if narrow else "<b>link-bound</b>: the wire outlasts prefill, so it cannot hide"
-    notes.append({**_note(blocked, 0.0, 1.0, "exposed_text", size, xref="paper", xshift=14), "yref": "paper", "yanchor": "top", "yshift": -8})
+    notes.append(
+        {**_note(blocked, 0.0, 1.0, "exposed_text", size, xref="paper", xshift=14), "yref": "paper", "yanchor": "top", "yshift": -8}
+    )
     notes.append(_note("prefill time", left, math.log10(table["c.prefill"][0]), "prefill_text", size, xshift=6, yshift=12, bg=True))
-    notes.append(_note(at("c.step_text"), 1.0, math.log10(table["c.step"][-1]), "decode_text", size, xref="paper", anchor="right", yshift=-12, xshift=-4, bg=True))
+    notes.append(
+        _note(
+            at("c.step_text"),
+            1.0,
+            math.log10(table["c.step"][-1]),
+            "decode_text",
+            size,
+            xref="paper",
+            anchor="right",
+            yshift=-12,
+            xshift=-4,
+            bg=True,
+        )
+    )
     you = _note(at("c.you_text"), at("c.x"), 0.12, "ink", size, anchor=at("c.you_anchor"), bg=True)
     notes.append({**you, "yref": "paper", "align": "left", "xshift": 0, "borderpad": 5})
     if own.critical is not None and tokens[0] <= own.critical <= tokens[-1]:
         text = f"<b>critical: {tokens_text(own.critical)}</b>"
         anchor = "right" if own.critical > 600 else "left"
-        notes.append({**_note(text, math.log10(own.critical), 0.035, "wire_text", size, anchor=anchor, bg=True), "yref": "paper", "borderpad": 5})
+        notes.append(
+            {**_note(text, math.log10(own.critical), 0.035, "wire_text", size, anchor=anchor, bg=True), "yref": "paper", "borderpad": 5}
+        )
     return notes
+
+
+def _end_texts(own: LinkRow, drawn: Sequence[LinkRow], table: Table, per_pixel: float, size: int) -> Spec:
+    kept = end_labels(drawn, own, {row.id: table[f"c.{row.id}"][-1] for row in drawn}, per_pixel)
+    return {
+        "type": "scatter",
+        "mode": "text",
+        "x": [table["c.tokens"][-1]] * len(kept),
+        "y": [10**y for _, y in kept],
+        "text": [f"\u2002<b>{row.short}</b>" if row.id == own.id else f"\u2002{row.short}" for row, _ in kept],
+        "textposition": "middle right",
+        "textfont": {"size": size, "color": [colour("wire_text" if row.id == own.id else "muted") for row, _ in kept]},
+        "hoverinfo": "skip",
+        "cliponaxis": False,
+    }
 
 
 def end_labels(drawn: Sequence[LinkRow], own: LinkRow, ends: dict[str, float], per_pixel: float) -> list[tuple[LinkRow, float]]:
@@ -266,7 +298,17 @@ def end_labels(drawn: Sequence[LinkRow], own: LinkRow, ends: dict[str, float], p
 
 
 def _note(
-    text: Spec, x: Spec, y: Spec, fill: str, size: int, *, xref: str = "x", anchor: Spec = "left", xshift: int = 0, yshift: int = 0, bg: bool = False
+    text: Spec,
+    x: Spec,
+    y: Spec,
+    fill: str,
+    size: int,
+    *,
+    xref: str = "x",
+    anchor: Spec = "left",
+    xshift: int = 0,
+    yshift: int = 0,
+    bg: bool = False,
 ) -> Spec:
     note = {"text": text, "x": x, "xref": xref, "xanchor": anchor, "y": y, "yref": "y", "yanchor": "middle", "showarrow": False, "xshift": xshift, "yshift": yshift, "borderpad": 1, "font": {"size": size, "color": colour(fill)}}  # fmt: skip
     return {**note, "bgcolor": colour("bg")} if bg else note
@@ -274,7 +316,12 @@ def _note(
 
 def ratio_figure(scenario: Scenario, table: Table) -> Figure:
     """Wire time over prefill time: flat until attention's square outgrows the bytes."""
-    return Figure("ratio", _ratio_layout(table, narrow=False), _ratio_layout(table, narrow=True), "Transfer time over prefill time against prompt length")
+    return Figure(
+        "ratio",
+        _ratio_layout(table, narrow=False),
+        _ratio_layout(table, narrow=True),
+        "Transfer time over prefill time against prompt length",
+    )
 
 
 def _ratio_layout(table: Table, *, narrow: bool) -> Spec:
@@ -287,11 +334,14 @@ def _ratio_layout(table: Table, *, narrow: bool) -> Spec:
         {"type": "scatter", "mode": "lines", "x": col("c.tokens"), "y": col("r.ratio"), "line": {"width": 3.5, "color": colour("wire")},
          "customdata": col("r.hover"), "hovertemplate": "%{customdata}<extra></extra>"},
         {"type": "scatter", "mode": "lines", "x": [tokens[0], tokens[-1]], "y": [1, 1], "line": {"width": 1.5, "dash": "dash", "color": colour("prefill")}, "hoverinfo": "skip"},
-        {"type": "scatter", "mode": "markers", "x": [at("c.tokens")], "y": [at("r.ratio")], "marker": {"size": 13, "color": colour("ink"), "line": {"width": 2, "color": colour("bg")}}, "hoverinfo": "skip"},
     ]  # fmt: skip
     notes = [
         _note("as long as prefill", 1.0, 0.0, "prefill_text", size, xref="paper", anchor="right", yshift=10, xshift=-4, bg=True),
-        {**_note(at("r.text"), at("c.x"), at("r.you"), "ink", size, anchor=at("c.you_anchor"), yshift=-16, bg=True), "xshift": 0, "borderpad": 4},
+        {
+            **_note(at("r.text"), at("c.x"), at("r.you"), "ink", size, anchor=at("c.you_anchor"), yshift=-16, bg=True),
+            "xshift": 0,
+            "borderpad": 4,
+        },
     ]
     layout = {
         "height": 240,
@@ -299,6 +349,7 @@ def _ratio_layout(table: Table, *, narrow: bool) -> Spec:
         "xaxis": {**token_axis(tokens[0], tokens[-1]), "title": {"text": "prompt tokens"}, "fixedrange": True},
         "yaxis": {"type": "log", "range": [math.log10(low), math.log10(high)], "tickvals": ticks, "ticktext": [f"{t * 100:,g}\u202f%" for t in ticks], "showgrid": True, "fixedrange": True},
         "annotations": notes,
+        "shapes": [_disc(at("c.tokens"), at("r.ratio"))],
     }  # fmt: skip
     return {"data": data, "layout": layout}
 
@@ -322,12 +373,23 @@ def hidden_text(spans: Sequence[Interval]) -> str:
 
 def links_block(scenario: Scenario, rows: Sequence[LinkRow]) -> dict[str, Any]:
     """Every link in a table: bandwidth, your prompt, critical length, what can hide."""
-    head = {"tag": "tr", "children": [_cell("th", t, wide=i == 1) for i, t in enumerate(("Link", "Bandwidth", "Your prompt", "Critical tokens", "Can hide"))]}
+    head = {
+        "tag": "tr",
+        "children": [
+            _cell("th", t, wide=i == 1) for i, t in enumerate(("Link", "Bandwidth", "Your prompt", "Critical tokens", "Can hide"))
+        ],
+    }
     body = []
     for row in rows:
         critical = "never" if row.critical is None else "always" if row.critical == 1 else tokens_text(row.critical)
         cells = [row.name, rate_text(row.bandwidth), at(f"c.text.{row.id}"), critical, hidden_text(row.hidden)]
-        body.append({"tag": "tr", "class": "kv-chosen" if row.id == scenario.link else "", "children": [_cell("td", c, wide=i == 1) for i, c in enumerate(cells)]})
+        body.append(
+            {
+                "tag": "tr",
+                "class": "kv-chosen" if row.id == scenario.link else "",
+                "children": [_cell("td", c, wide=i == 1) for i, c in enumerate(cells)],
+            }
+        )
     table = {"tag": "table", "class": "kv-table", "children": [{"tag": "thead", "children": [head]}, {"tag": "tbody", "children": body}]}
     return {"tag": "div", "class": "kv-scroll", "tabindex": "0", "role": "region", "aria-label": "Every link", "children": [table]}
 

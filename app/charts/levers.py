@@ -32,7 +32,11 @@ def levers(scenario: Scenario) -> list[tuple[str, Callable[[Any], Evaluation]]]:
         ("Layer by layer" if other == "layer" else "Serial, no overlap", {"overlap": other}),
         (_next_link(scenario)[0], {"link": _next_link(scenario)[1], "link_gbytes_per_s": None}),
     ]
-    found.append(("FP8 KV", {"kv_dtype": "fp8", "wire_dtype": "same"}) if plan.kv_dtype in ("bf16", "fp16", "fp32") else ("BF16 KV", {"kv_dtype": "bf16"}))
+    found.append(
+        ("FP8 KV", {"kv_dtype": "fp8", "wire_dtype": "same"})
+        if plan.kv_dtype in ("bf16", "fp16", "fp32")
+        else ("BF16 KV", {"kv_dtype": "bf16"})
+    )
     made = [(name, _changed(scenario, changes)) for name, changes in found]
     return [*[(n, f) for n, f in made if f], ("Prefill twice as fast", _faster(scenario)), ("Half the prompt", _halved(scenario))]
 
@@ -55,7 +59,9 @@ def _changed(scenario: Scenario, changes: dict[str, Any]) -> Callable[[Any], Eva
 
 def _faster(scenario: Scenario) -> Callable[[Any], Evaluation]:
     def run(arrays: Any) -> Evaluation:
-        return sweep(scenario, **{**arrays, "prefill_seconds": np.clip(np.asarray(sweep(scenario, **arrays).prefill.seconds) / 2, 1e-9, 1e5)})
+        return sweep(
+            scenario, **{**arrays, "prefill_seconds": np.clip(np.asarray(sweep(scenario, **arrays).prefill.seconds) / 2, 1e-9, 1e5)}
+        )
 
     return run
 
@@ -135,6 +141,6 @@ def _layout(count: int, width: int) -> Spec:
         "height": 36 * count + 8,
         "margin": {"l": 150 if width == WIDE else 138, "r": 0, "t": 4, "b": 4},
         "xaxis": {"range": at("l.wide" if width == WIDE else "l.narrow"), "visible": True, "showticklabels": False, "zeroline": True, "zerolinecolor": colour("muted"), "fixedrange": True},
-        "yaxis": {"range": [count - 0.5, -0.5], "tickvals": rows, "ticktext": at("l.names"), "showgrid": False, "fixedrange": True, "tickfont": {"color": colour("body"), "size": 13}},
+        "yaxis": {"range": [count - 0.5, -0.5], "tickvals": rows, "ticktext": at("l.names"), "showgrid": False, "fixedrange": True, "ticklabelstandoff": 6, "tickfont": {"color": colour("body"), "size": 13}},
     }  # fmt: skip
     return {"data": data, "layout": layout}

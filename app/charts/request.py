@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.charts.spec import Table, at
-from app.charts.timeline import Moment
+from app.charts.timeline import Moment, moment
 from app.over import Over
 from kvmodel.display import bytes_both_text, bytes_text, count_text, digits, flop_text, rate_text, share_text, time_text
 from kvmodel.parts import timeline_parts
@@ -15,11 +15,8 @@ from kvmodel.verdict import answer, plain
 
 def moments(over: Over) -> list[Moment]:
     """What the timeline draws at each position."""
-    drawn = []
-    for index, row in enumerate(over.rows):
-        parts = timeline_parts(over.plan, over.amounts(index))
-        drawn.append(Moment(over.plan, row, parts, over.scenario.output_tokens, row.kv.wire_bytes / parts.total))
-    return drawn
+    tokens = over.scenario.output_tokens
+    return [moment(over.plan, row, timeline_parts(over.plan, over.amounts(i)), tokens) for i, row in enumerate(over.rows)]
 
 
 def answer_table(over: Over) -> Table:

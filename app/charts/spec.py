@@ -7,6 +7,7 @@ here does the same for tests and files.
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -80,6 +81,18 @@ def four_digits(values: Any) -> list[Any]:
         rounded = np.where(array == 0, 0.0, np.round(array * scale) / scale)
     listed: list[Any] = rounded.tolist()
     return listed
+
+
+def packed(values: Any) -> dict[str, str]:
+    """Whole numbers below 65,536 as Plotly's packed array: a third of the bytes of digits, decoded by Plotly itself."""
+    array = np.ascontiguousarray(np.clip(np.round(values), 0, 65_535), dtype="<u2")
+    return {"dtype": "u2", "bdata": b64encode(array.tobytes()).decode()}
+
+
+def unpacked(array: Mapping[str, str]) -> list[int]:
+    """The numbers of a packed array."""
+    numbers: list[int] = np.frombuffer(b64decode(array["bdata"]), dtype="<u2").tolist()
+    return numbers
 
 
 def decimals(values: Any, places: int = 2) -> list[Any]:

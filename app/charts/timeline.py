@@ -1,4 +1,8 @@
-"""The request drawn to scale: prefill against the wire, part by part, and a magnifier on the last ones."""
+"""The request drawn to scale: prefill against the wire, part by part, and a magnifier on the last ones.
+
+Each strip has an axis of `SCALE` units from its left to its right edge, so positions are whole
+numbers; the tick labels carry the times.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from app.charts.scale import NARROW, WIDE, plain_time, round_ticks, text_width, ticks_between
-from app.charts.spec import Figure, Spec, Table, at, colour, decimals, four_digits
+from app.charts.scale import NARROW, WIDE, plain_time, round_ticks, text_width
+from app.charts.spec import Figure, Table, at, packed
+from app.charts.timeline_spec import ZOOM_TOP, layout_of
 from kvmodel.display import bytes_text, count_text, share_text, time_text
-from kvmodel.parts import Parts
+from kvmodel.parts import MAX_DRAWN, Parts
 from kvmodel.plan import Plan
 from kvmodel.results import Evaluation
 
+SCALE = 60_000
+"""Units of each strip's axis."""
 SMALL_SHARE = 0.03
 """Below this share of the first token's time the exposed transfer gets a magnifier."""
+_PANEL_TOP, _PANEL = 72, 270
 
-_PANEL, _MAGNIFIED, _HEIGHT = 270, 470, {False: 296, True: 478}
-_BAR1, _PREFILL, _WIRE, _DECODE = (33, 22), (133, 18), (179, 18), (221, 18)
-_ZOOM_PREFILL, _ZOOM_WIRE, _ZOOM_DECODE = (343, 22), (377, 22), (411, 22)
-_HATCH = {"shape": "/", "fillmode": "overlay", "fgcolor": colour("bg"), "fgopacity": 0.55, "size": 5, "solidity": 0.22}
+Frame = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,343 +39,228 @@ class Moment:
     output_tokens: int
     layer_bytes: float
     """Bytes of one part on the wire, mean."""
+    ready: float
+    """When prefill ends."""
+    decode_start: float
+    """When decode's first step begins."""
+    reach: float
+    """Seconds at the right edge of the middle strip."""
+    whole: float
+    """Seconds at the right edge of the upper strip."""
 
-    @property
-    def ready(self) -> float:
-        """When prefill ends."""
-        return float(self.result.prefill.seconds)
 
-    @property
-    def decode_start(self) -> float:
-        """When decode's first step begins."""
-        return self.ready + float(self.result.gap_seconds)
-
-    @property
-    def reach(self) -> float:
-        """Right edge of the middle strip."""
-        return 1.045 * max(float(self.result.ttft_seconds), self.decode_start + float(self.result.decode.step_seconds))
+def moment(plan: Plan, result: Evaluation, parts: Parts, output_tokens: int) -> Moment:
+    """What there is to draw of one evaluation."""
+    ready = float(result.prefill.seconds)
+    decode_start = ready + float(result.gap_seconds)
+    reach = 1.045 * max(float(result.ttft_seconds), decode_start + float(result.decode.step_seconds))
+    each = float(result.kv.wire_bytes) / parts.total
+    return Moment(plan, result, parts, output_tokens, each, ready, decode_start, reach, max(float(result.request_seconds), reach))
 
 
 def is_small(result: Evaluation) -> bool:
     """Whether the exposed transfer is too small to see beside the first token's time."""
-    return 0 < result.transfer.exposed_seconds < SMALL_SHARE * result.ttft_seconds
+    return bool(0 < result.transfer.exposed_seconds < SMALL_SHARE * result.ttft_seconds)
 
 
 def timeline_table(moments: Sequence[Moment], *, magnified: bool) -> Table:
     """Columns of the figure over the slider's positions."""
-    frames = [_frame(m, magnified) for m in moments]
+    frames = [_frame(m) | (_zoom(m) if magnified else {}) for m in moments]
     return {name: [frame[name] for frame in frames] for name in frames[0]}
 
 
-def _frame(m: Moment, magnified: bool) -> dict[str, Any]:
-    r = m.result
-    frame: dict[str, Any] = {
-        "t.request": four_digits([0, max(r.request_seconds, m.reach)]),
-        "t.reach": four_digits([0, m.reach]),
-        "t.strip": four_digits([[m.ready], [r.gap_seconds], [max(0.0, r.request_seconds - m.decode_start)], [m.decode_start]]),
-        "t.ready": four_digits(m.ready),
-        "t.first": four_digits(r.ttft_seconds),
+def _units(seconds: float, span: float) -> int:
+    return round(min(max(seconds / span, -1.0), 2.0) * SCALE) if span > 0 else 0
+
+
+def _bar(start: float, end: float, span: float) -> list[int]:
+    """(length, base) of a bar, in units."""
+    low, high = _units(start, span), _units(end, span)
+    return [max(0, high - low), low]
+
+
+def _frame(m: Moment) -> Frame:
+    r, decode_end = m.result, m.decode_start + float(m.result.decode.step_seconds)
+    first = _units(r.ttft_seconds, m.reach)
+    exposed_pixels = float(r.transfer.exposed_seconds) / m.reach * NARROW
+    frame: Frame = {
+        "t.strip_prefill": _bar(0.0, m.ready, m.whole),
+        "t.strip_gap": _bar(m.ready, m.decode_start, m.whole),
+        "t.strip_decode": _bar(m.decode_start, m.whole, m.whole),
+        "t.step": _bar(m.decode_start, decode_end, m.reach),
+        "t.later": _bar(decode_end, m.reach, m.reach),
+        "t.ready": _units(m.ready, m.reach),
+        "t.first": first,
+        "t.first_place": "middle left" if first > 0.3 * SCALE else "middle right",
         "t.whole": f"<b>Whole request</b>, {time_text(r.request_seconds)} drawn to scale",
         "t.first_text": f"<b>first token {time_text(r.ttft_seconds)}</b>",
-        "t.first_anchor": "right" if r.ttft_seconds > 0.3 * m.reach else "left",
-        "t.decode": four_digits([[m.decode_start], [r.decode.step_seconds], [m.decode_start + r.decode.step_seconds], [m.reach]]),
-        "t.prefill_hover": _prefill_hover(m),
+        "t.prefill_hover": f"{m.parts.kind} %{{customdata}} of {count_text(m.parts.total)}<br>{time_text(m.ready / m.parts.total)} of prefill<extra></extra>",
         "t.wire_hover": f"KV of a {m.parts.kind}<br>{bytes_text(m.layer_bytes)} on the wire<extra></extra>",
-    }
-    frame |= _lanes(m)
-    frame["t.wedge"] = _wedge(0.0, m.reach / max(r.request_seconds, m.reach), 44, 72, _PANEL)
-    for prefix, width, size in (("w", WIDE, 13), ("n", NARROW, 12)):
-        frame |= {f"{prefix}.{name}": value for name, value in _sized(m, width, size).items()}
-    if magnified:
-        frame |= _zoom(m)
-    return frame
+        "t.wedge": _wedge(0.0, m.reach / m.whole, 44, _PANEL_TOP, _PANEL),
+        "t.late_hatch": "/" if exposed_pixels >= 4 else "",
+        "t.strip_hatch": "/" if float(r.gap_seconds) / m.whole * WIDE >= 4 else "",
+    }  # fmt: skip
+    return frame | _lanes(m) | _labels(m) | _ticks(m)
 
 
-def _prefill_hover(m: Moment) -> str:
-    each = m.ready / m.parts.total
-    return f"{m.parts.kind} %{{customdata}} of {count_text(m.parts.total)}<br>{time_text(each)} of prefill<extra></extra>"
-
-
-def _lanes(m: Moment) -> dict[str, Any]:
-    """Cells of the prefill and wire lanes; cells on the wire after prefill ends are exposed."""
-    p = m.parts
-    starts = np.concatenate([[0.0], p.compute_end[:-1]])
-    hidden_end = np.minimum(p.wire_end, m.ready)
-    hidden = hidden_end > p.wire_start
-    exposed_start = np.maximum(p.wire_start, m.ready)
-    exposed = p.wire_end > exposed_start * (1 + 1e-12)
-    moves = m.result.kv.wire_bytes > 0
-    cells = {"t.prefill_y": len(starts), "t.wire_y": int(hidden.sum()), "t.late_y": int(exposed.sum())}
-    places = {"t.prefill_y": _PREFILL[0], "t.wire_y": _WIRE[0], "t.late_y": _WIRE[0]}
-    return {
-        **{name: [places[name]] * count for name, count in cells.items()},
-        "t.prefill_base": four_digits(starts),
-        "t.prefill_x": four_digits(p.compute_end - starts),
-        "t.wire_base": four_digits(p.wire_start[hidden]) if moves else [],
-        "t.wire_x": four_digits((hidden_end - p.wire_start)[hidden]) if moves else [],
-        "t.late_base": four_digits(exposed_start[exposed]) if moves else [],
-        "t.late_x": four_digits((p.wire_end - exposed_start)[exposed]) if moves else [],
+def _lanes(m: Moment) -> Frame:
+    """Cells of the prefill and wire lanes; what is on the wire after prefill ends is exposed."""
+    p, unit = m.parts, SCALE / m.reach
+    ends = p.compute_end * unit
+    starts = np.concatenate([[0.0], ends[:-1]])
+    frame = {"t.prefill_base": packed(starts), "t.prefill_x": packed(ends - starts)}
+    if m.result.kv.wire_bytes <= 0:
+        empty = packed(np.zeros(0))
+        return frame | {"t.wire_base": empty, "t.wire_x": empty, "t.late_base": empty, "t.late_x": empty}
+    low, high, ready = p.wire_start * unit, p.wire_end * unit, m.ready * unit
+    hidden, late = low < ready, high > ready * (1 + 1e-12)
+    hidden_low, late_low = low[hidden], np.maximum(low[late], ready)
+    return frame | {
+        "t.wire_base": packed(hidden_low),
+        "t.wire_x": packed(np.maximum(np.minimum(high[hidden], ready) - hidden_low, 1)),
+        "t.late_base": packed(late_low),
+        "t.late_x": packed(np.maximum(high[late] - late_low, 1)),
     }
 
 
 def _wedge(low: float, high: float, top: int, shoulder: int, bottom: int) -> str:
-    a, b = decimals([low, min(high, 1.0)], 4)
+    a, b = round(max(0.0, low), 4), round(min(high, 1.0), 4)
     return f"M{a},{top}L{b},{top}L1,{shoulder}L1,{bottom}L0,{bottom}L0,{shoulder}Z"
 
 
-def _sized(m: Moment, width: int, size: int) -> dict[str, Any]:
-    """What depends on the pixels there are: gaps between cells, hatching, ticks, labels."""
-    narrow, p = width == NARROW, m.parts
-    pixel = m.reach / width
-    cell = m.ready / len(p.compute_end) / pixel
-    wire_cell = float(np.mean(p.wire_end - p.wire_start)) / pixel
-    ticks = [t for t in round_ticks(m.reach, 5 if narrow else 9) if t < 0.97 * m.reach]
-    step = ticks[0] if ticks else m.reach
-    labels = _labels(m, width, size)
-    return {
-        "gap": 0.6 if cell >= 3 else 0,
-        "wire_gap": 0.6 if wire_cell >= 3 else 0,
-        "late_hatch": "/" if m.result.transfer.exposed_seconds / pixel >= 4 else "",
-        "strip_hatch": "/" if m.result.gap_seconds / max(m.result.request_seconds, m.reach) * width >= 4 else "",
-        "ticks": four_digits(ticks),
-        "tick_text": [plain_time(t, step) for t in ticks],
-        "tick_y": [252] * len(ticks),
-        "decode_text": _decode_text(m, narrow),
-        **labels,
-    }
+def _ticks(m: Moment) -> Frame:
+    frame: Frame = {}
+    cell = m.ready / len(m.parts.compute_end) / m.reach
+    busy = float(m.parts.wire_end[-1] - m.parts.wire_start[-1]) / m.reach
+    for prefix, width, most in (("w", WIDE, 9), ("n", NARROW, 5)):
+        ticks = [t for t in round_ticks(m.reach, most) if t < 0.97 * m.reach]
+        step = ticks[0] if ticks else m.reach
+        frame[f"{prefix}.ticks"] = [_units(t, m.reach) for t in ticks]
+        frame[f"{prefix}.tick_text"] = [plain_time(t, step) for t in ticks]
+        frame[f"{prefix}.gap"] = 0.6 if cell * width >= 3 else 0
+        frame[f"{prefix}.wire_gap"] = 0.6 if busy * width >= 3 else 0
+    return frame
 
 
-def _decode_text(m: Moment, narrow: bool) -> str:
-    span = time_text(max(0.0, m.result.request_seconds - m.decode_start))
-    return f"decode, {span}" if narrow else f"decode {count_text(m.output_tokens)} tokens, {span}"
-
-
-def _labels(m: Moment, width: int, size: int) -> dict[str, Any]:
+def _labels(m: Moment) -> Frame:
     """The lanes' labels, shortened until they do not meet the label of what is exposed."""
-    p, r, narrow = m.parts, m.result, width == NARROW
+    p, r = m.parts, m.result
+    span = time_text(max(0.0, m.whole - m.decode_start))
     each = f", {time_text(m.ready / p.total)} each" if _uniform(p.compute_end) else ""
     drawn = f", drawn in {len(p.compute_end)} groups" if len(p.compute_end) < p.total else ""
-    prefill = f"<b>Prefill</b>  {count_text(p.total)} {p.kind}s{each} = {time_text(m.ready)}{'' if narrow else drawn}"
+    prefill = f"<b>Prefill</b>  {count_text(p.total)} {p.kind}s{each} = {time_text(m.ready)}"
+    frame: Frame = {
+        "w.decode_text": f"decode {count_text(m.output_tokens)} tokens, {span}",
+        "n.decode_text": f"decode, {span}",
+        "w.prefill": prefill + drawn,
+        "n.prefill": prefill,
+    }
+    texts = _wire_texts(m)
+    for prefix, width, size in (("w", WIDE, 13), ("n", NARROW, 12)):
+        late, x, place, room = _late_label(m, width, size)
+        frame[f"{prefix}.wire"] = next((text for text in texts if text_width(text, size) + 24 < room), "<b>Wire</b>")
+        frame[f"{prefix}.late"], frame[f"{prefix}.late_x"], frame[f"{prefix}.late_place"] = late, _units(x, m.reach), place
     if r.kv.wire_bytes <= 0:
-        return {"prefill": prefill, "wire": "<b>Wire</b>  nothing to move", "late": "", "late_x": 0.0, "late_anchor": "left"}
-    busy = r.transfer.seconds
-    tail = f"{bytes_text(m.layer_bytes)} a {p.kind}, {time_text(busy / p.total)} each = {time_text(busy)}"
+        frame["w.wire"] = frame["n.wire"] = "<b>Wire</b>  nothing to move"
+    return frame
+
+
+def _wire_texts(m: Moment) -> list[str]:
+    """Labels of the wire lane, longest first."""
+    p, busy = m.parts, float(m.result.transfer.seconds)
+    short = f"<b>Wire</b>  {bytes_text(m.layer_bytes)} a {p.kind}"
+    tail = f"{short}, {time_text(busy / p.total)} each = {time_text(busy)}"
     if m.plan.overlap == "serial":
-        late = "" if narrow else ", all of it exposed"
-        return {"prefill": prefill, "wire": f"<b>Wire</b>  {tail}{late}", "late": "", "late_x": 0.0, "late_anchor": "left"}
-    late, x, anchor, room = _late_label(m, width, size)
-    idle = share_text(max(0.0, 1 - busy / m.decode_start)) if busy < m.decode_start else ""
-    texts = [f"<b>Wire</b>  {tail}; idle {idle} of the time"] if idle else []
-    texts += [f"<b>Wire</b>  {tail}", f"<b>Wire</b>  {bytes_text(m.layer_bytes)} a {p.kind}", "<b>Wire</b>"]
-    wire = next((text for text in texts if text_width(text, size) + 24 < room), texts[-1])
-    return {"prefill": prefill, "wire": wire, "late": late, "late_x": four_digits(x), "late_anchor": anchor}
+        return [f"{tail}, all of it exposed", tail, short]
+    idle = [f"{tail}; idle {share_text(1 - busy / m.decode_start)} of the time"] if busy < m.decode_start else []
+    return [*idle, tail, short]
 
 
 def _late_label(m: Moment, width: int, size: int) -> tuple[str, float, str, float]:
-    """(label of the exposed part, where, its anchor, pixels left of it)."""
+    """(label of the exposed part, where in seconds, its place there, pixels left of it)."""
     exposed = float(m.result.transfer.exposed_seconds)
-    if exposed <= 0:
-        return "", 0.0, "left", width
+    if exposed <= 0 or m.plan.overlap == "serial":
+        return "", 0.0, "middle right", float(width)
     short = f"<b>exposed {time_text(exposed)}</b>"
-    long = f"{short}: {count_text(m.parts.left)} {m.parts.kind}s have yet to cross when prefill ends"
-    pixels, span = width / m.reach, exposed * width / m.reach
-    middle = (m.ready + exposed / 2) * pixels
-    for text in (long, short):
-        half = text_width(text, size) / 2
-        if 2 * half < span:
-            return text, m.ready + exposed / 2, "center", middle - half
-    if m.ready * pixels - 2 * half > 0.2 * width:
-        return short + "\u2002", m.ready, "right", m.ready * pixels - 2 * half
-    return short, m.ready + exposed, "right", (m.ready + exposed) * pixels - 2 * half
+    pixels = width / m.reach
+    middle = m.ready + exposed / 2
+    for text in (f"{short}: {count_text(m.parts.left)} {m.parts.kind}s have yet to cross when prefill ends", short):
+        wide = text_width(text, size)
+        if wide < exposed * pixels:
+            return text, middle, "middle center", middle * pixels - wide / 2
+    wide = text_width(short, size)
+    if m.ready * pixels - wide > 0.2 * width:
+        return short + "\u2002", m.ready, "middle left", m.ready * pixels - wide
+    return short, m.ready + exposed, "middle left", (m.ready + exposed) * pixels - wide
 
 
 def _uniform(ends: np.ndarray[Any, Any]) -> bool:
-    each = np.diff(ends, prepend=0.0)
-    return bool(np.ptp(each[:-1]) <= 1e-3 * each.max()) if len(each) > 1 else True
+    if len(ends) < 3:
+        return True
+    each = float(ends[-1]) / len(ends)
+    return bool(np.abs(np.diff(ends) - each).max() <= 2e-3 * each)
 
 
-def _zoom(m: Moment) -> dict[str, Any]:
-    """The end of prefill, magnified until the exposed part is as wide as a label."""
+def _zoom(m: Moment) -> Frame:
+    """The end of prefill, magnified until the last part can be seen."""
     p, r = m.parts, m.result
-    exposed = max(float(r.transfer.exposed_seconds), 1e-12)
-    each = m.ready - float(p.compute_end[-2]) if len(p.compute_end) > 1 else m.ready
+    exposed = max(float(r.transfer.exposed_seconds), 1e-9)
     serial = m.plan.overlap == "serial"
+    each = m.ready - float(p.compute_end[-2]) if len(p.compute_end) > 1 else m.ready
     low = max(0.0, m.ready - (2 * exposed if serial else 2.25 * each))
     high = max(m.ready + 1.4 * (exposed if serial else each), m.decode_start + 0.35 * (m.decode_start - low))
     span = high - low
-    starts = np.concatenate([[0.0], p.compute_end[:-1]])
-    show = np.flatnonzero(p.compute_end > low)
-    base = np.maximum(starts[show], low)
-    cross = np.flatnonzero((p.wire_end > low) & (p.wire_start < high) & (not serial))
-    before = np.minimum(p.wire_end, m.ready)
-    kept = cross[-4:][before[cross[-4:]] > p.wire_start[cross[-4:]]]
-    last = [len(p.wire_end) - 1] if len(cross) else []
-    number = p.total / len(p.compute_end)
-    ticks = [t for t in ticks_between(low, high, 4) if low + 0.02 * span < t < high - 0.04 * span]
-    step = span / 4
-    step = ticks[1] - ticks[0] if len(ticks) > 1 else step
-    late_start = m.ready if serial else max(float(p.wire_start[-1]), m.ready)
+    number = p.total // len(p.compute_end)
+    ends = np.minimum((p.compute_end - low) / span, 1.0)
+    starts = np.maximum(np.concatenate([[0.0], p.compute_end[:-1]]) - low, 0.0) / span
+    show = np.flatnonzero(ends > 0)
     late_end = m.ready + float(r.transfer.exposed_seconds)
-    name = "all KV" if serial else f"KV {p.total}"
+    late = _bar(max(float(p.wire_start[-1]), m.ready) - low, late_end - low, span)
+    late = _bar(m.ready - low, late_end - low, span) if serial else late
+    name = "All KV" if serial else f"KV {p.total}"
+    frame = {
+        "z.title": f"<b>{'The end of prefill' if serial else f'The last {p.kind}'}</b>, magnified {max(1, round(m.reach / span))}×",
+        "z.wedge": _wedge(low / m.reach, high / m.reach, _PANEL, *ZOOM_TOP),
+        "z.prefill_base": packed(starts[show] * SCALE),
+        "z.prefill_x": packed((ends - starts)[show] * SCALE),
+        "z.prefill_text": [f"{p.kind} {i + 1}" if number == 1 else "" for i in show.tolist()],
+        "z.late": late,
+        "z.late_end": _units(late_end - low, span),
+        "z.decode": _bar(m.decode_start - low, high - low, span),
+        "z.decode_start": _units(m.decode_start - low, span),
+        "z.ready": _units(m.ready - low, span),
+        "w.late_text": f"\u2002<b>{name} has no compute to hide behind: {time_text(r.transfer.exposed_seconds)} exposed</b>",
+        "n.late_text": f"\u2002<b>{name}: exposed</b>",
+    }
+    return frame | _zoom_wire(m, low, span, number, serial) | _zoom_ticks(low, high)
+
+
+def _zoom_wire(m: Moment, low: float, span: float, number: int, serial: bool) -> Frame:
+    """Cells of the last parts that cross before prefill ends."""
+    p = m.parts
+    start, end = p.wire_start[-4:] - low, np.minimum(p.wire_end[-4:], m.ready) - low
+    kept = np.flatnonzero((end > np.maximum(start, 0.0)) & (start < span) & (not serial))
+    first = len(p.wire_end) - len(start)
+    base = np.maximum(start[kept], 0.0) / span
+    texts = [f"\u2002KV {first + i + 1}" if number == 1 and first + i + 1 < p.total else "" for i in kept.tolist()]
     return {
-        "z.range": [round(low, 9), round(high, 9)],
-        "z.title": f"<b>The last {p.kind if not serial else 'moments of prefill'}</b>, magnified {max(1, round(m.reach / span))}×",
-        "z.wedge": _wedge_from(low / m.reach, high / m.reach),
-        "z.prefill_y": [_ZOOM_PREFILL[0]] * len(show),
-        "z.wire_y": [_ZOOM_WIRE[0]] * len(kept),
-        "z.prefill_base": decimals(base, 9),
-        "z.prefill_x": decimals(p.compute_end[show] - base, 9),
-        "z.prefill_text": [f"{p.kind} {round((i + 1) * number)}" for i in show] if number == 1 else ["" for _ in show],
-        "z.wire_base": decimals(np.maximum(p.wire_start[kept], low), 9),
-        "z.wire_x": decimals(before[kept] - np.maximum(p.wire_start[kept], low), 9),
-        "z.wire_end": decimals(p.wire_end[kept], 9),
-        "z.wire_text": [f" KV {i + 1}" if number == 1 and i + 1 < p.total else "" for i in kept],
-        "z.late": [[round(late_start, 9)], [round(late_end - late_start, 9)]] if serial or last else [[], []],
-        "z.late_end": round(late_end, 9),
-        "w.late_text": f" <b>{name} has no compute to hide behind: {time_text(r.transfer.exposed_seconds)} exposed</b>",
-        "n.late_text": f" <b>{name}: exposed</b>",
-        "z.decode": [[round(m.decode_start, 9)], [round(max(0.0, high - m.decode_start), 9)]],
-        "z.decode_start": round(m.decode_start, 9),
-        "z.ticks": decimals(ticks, 9),
-        "z.tick_text": [plain_time(t, step) for t in ticks],
-        "z.tick_y": [446] * len(ticks),
+        "z.wire_base": packed(base * SCALE),
+        "z.wire_x": packed((end[kept] / span - base) * SCALE),
+        "z.wire_end": packed(end[kept] / span * SCALE),
+        "z.wire_text": texts,
     }
 
 
-def _wedge_from(low: float, high: float) -> str:
-    a, b = decimals([max(0.0, low), min(high, 1.0)], 4)
-    return f"M{a},{_PANEL}L{b},{_PANEL}L1,298L1,{_MAGNIFIED}L0,{_MAGNIFIED}L0,298Z"
+def _zoom_ticks(low: float, high: float) -> Frame:
+    span = high - low
+    steps = round_ticks(span, 4)
+    step = steps[0] if steps else span
+    first = int(low / step) + 1
+    ticks = [step * i for i in range(first, int(high / step) + 1) if low + 0.02 * span < step * i < high - 0.04 * span]
+    return {"z.ticks": [_units(t - low, span) for t in ticks], "z.tick_text": [plain_time(t, step) for t in ticks]}
 
 
-def timeline_figure(*, parts: int, magnified: bool) -> Figure:
-    """The figure over `timeline_table`; `parts` is the number of cells of the prefill lane."""
-    return Figure("timeline", _layout(parts, magnified, "w", 13), _layout(parts, magnified, "n", 12), at("answer.text"))
-
-
-def _bar(axis: str, place: tuple[int, int], x: Spec, base: Spec, fill: str, **more: Any) -> Spec:
-    centre, thickness = place
-    marker = {"color": colour(fill), "line": {"width": more.pop("gap", 0), "color": colour("panel")}}
-    if "hatch" in more:
-        marker["pattern"] = {**_HATCH, "shape": more.pop("hatch")}
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "xaxis": axis,
-        "x": x,
-        "base": base,
-        "y": more.pop("y", [centre]),
-        "width": thickness,
-        "marker": marker,
-        "hoverinfo": "skip",
-        "cliponaxis": True,
-        **more,
-    }
-
-
-def _layout(parts: int, magnified: bool, prefix: str, size: int) -> Spec:
-    def own(name: str) -> Spec:
-        return at(f"{prefix}.{name}")
-
-    hover = {"hoverinfo": "all"}
-    data = [
-        _bar("x", _BAR1, at("t.strip", 0), 0, "prefill"),
-        _bar("x", _BAR1, at("t.strip", 1), at("t.strip", 0), "exposed", hatch=own("strip_hatch")),
-        _bar("x", _BAR1, at("t.strip", 2), at("t.strip", 3), "decode", opacity=0.55),
-        _bar("x2", _PREFILL, at("t.prefill_x"), at("t.prefill_base"), "prefill", y=at("t.prefill_y"), gap=own("gap"), customdata=list(range(1, parts + 1)),
-             hovertemplate=at("t.prefill_hover"), **hover),
-        _bar("x2", _WIRE, at("t.wire_x"), at("t.wire_base"), "wire", y=at("t.wire_y"), gap=own("wire_gap"), hovertemplate=at("t.wire_hover"), **hover),
-        _bar("x2", _WIRE, at("t.late_x"), at("t.late_base"), "exposed", y=at("t.late_y"), gap=own("wire_gap"), hatch=own("late_hatch"),
-             hovertemplate=at("t.wire_hover"), **hover),
-        _bar("x2", _DECODE, at("t.decode", 1), at("t.decode", 0), "decode"),
-        _bar("x2", _DECODE, at("t.decode", 3), at("t.decode", 2), "decode", opacity=0.55),
-        _words("x2", own("ticks"), own("tick_y"), own("tick_text"), "muted", size),
-    ]  # fmt: skip
-    notes = [
-        _note(at("t.whole"), 10, size, "body", x=0.001),
-        _note(own("decode_text"), 10, size, "decode_text", x=0.999, anchor="right"),
-        _note("<b>To the first token</b>", 90, size, "body", x=0.009),
-        _note(at("t.first_text"), 90, size, "ink", x=at("t.first"), ref="x2", anchor=at("t.first_anchor")),
-        _note(own("prefill"), 112, size, "prefill_text", x=0.009),
-        _note(own("wire"), 158, size, "wire_text", x=0.009),
-        _note(own("late"), 158, size, "exposed_text", x=own("late_x"), ref="x2", anchor=own("late_anchor")),
-        _note("<b>Decode</b>", 204, size, "decode_text", x=0.009),
-    ]
-    shapes = [
-        _area(at("t.wedge")),
-        _rule(at("t.ready"), 118, 240, "muted", dash="dot", width=1),
-        _rule(at("t.first"), 102, 240, "ink", dash="solid", width=1.5),
-    ]
-    layout: dict[str, Any] = {
-        "height": _HEIGHT[magnified],
-        "margin": {"l": 0, "r": 0, "t": 8, "b": 0},
-        "barmode": "overlay",
-        "yaxis": {"range": [_HEIGHT[magnified] - 8, 0], "visible": False, "showgrid": False, "fixedrange": True},
-        "xaxis": _hidden_axis(at("t.request")),
-        "xaxis2": {**_hidden_axis(at("t.reach")), "overlaying": "x"},
-    }
-    if magnified:
-        zoom_data, zoom_notes, zoom_shapes = _zoom_spec(prefix, size)
-        data, notes, shapes = data + zoom_data, notes + zoom_notes, shapes + zoom_shapes
-        layout["xaxis3"] = {**_hidden_axis(at("z.range")), "overlaying": "x"}
-    return {"data": data, "layout": {**layout, "annotations": notes, "shapes": shapes}}
-
-
-def _zoom_spec(prefix: str, size: int) -> tuple[list[Spec], list[Spec], list[Spec]]:
-    data = [
-        _bar("x3", _ZOOM_PREFILL, at("z.prefill_x"), at("z.prefill_base"), "prefill", y=at("z.prefill_y"), gap=1, text=at("z.prefill_text"),
-             textposition="inside", insidetextanchor="middle", textfont={"size": size, "color": colour("bg")}, constraintext="both",
-             textangle=0),
-        _bar("x3", _ZOOM_WIRE, at("z.wire_x"), at("z.wire_base"), "wire", y=at("z.wire_y")),
-        _bar("x3", _ZOOM_WIRE, at("z.late", 1), at("z.late", 0), "exposed", hatch="/"),
-        _bar("x3", _ZOOM_DECODE, at("z.decode", 1), at("z.decode", 0), "decode"),
-        _words("x3", at("z.wire_end"), at("z.wire_y"), at("z.wire_text"), "wire_text", size, "middle right"),
-        _words("x3", at("z.ticks"), at("z.tick_y"), at("z.tick_text"), "muted", size),
-    ]  # fmt: skip
-    notes = [
-        _note(at("z.title"), 314, size, "body", x=0.009),
-        _note(at(f"{prefix}.late_text"), 377, size, "exposed_text", x=at("z.late_end"), ref="x3"),
-        _note("first decode step ", 411, size, "decode_text", x=at("z.decode_start"), ref="x3", anchor="right"),
-    ]
-    return data, notes, [_area(at("z.wedge")), _rule(at("t.ready"), 328, 430, "muted", dash="dot", width=1, ref="x3")]
-
-
-def _hidden_axis(limits: Spec) -> Spec:
-    return {"range": limits, "visible": False, "fixedrange": True}
-
-
-def _words(axis: str, x: Spec, y: Spec, text: Spec, fill: str, size: int, position: str = "middle center") -> Spec:
-    return {
-        "type": "scatter",
-        "mode": "text",
-        "xaxis": axis,
-        "x": x,
-        "y": y,
-        "text": text,
-        "textposition": position,
-        "textfont": {"size": min(size, 12), "color": colour(fill)},
-        "hoverinfo": "skip",
-    }
-
-
-def _note(text: Spec, y: int, size: int, fill: str, *, x: Spec, ref: str = "paper", anchor: Spec = "left") -> Spec:
-    return {
-        "text": text,
-        "x": x,
-        "xref": ref,
-        "xanchor": anchor,
-        "y": y,
-        "yref": "y",
-        "yanchor": "middle",
-        "showarrow": False,
-        "borderpad": 0,
-        "font": {"size": size, "color": colour(fill)},
-    }
-
-
-def _area(path: Spec) -> Spec:
-    return {"type": "path", "path": path, "xref": "paper", "yref": "y", "layer": "below", "line": {"width": 0}, "fillcolor": colour("panel")}
-
-
-def _rule(x: Spec, top: int, bottom: int, fill: str, *, dash: str, width: float, ref: str = "x2") -> Spec:
-    line = {"color": colour(fill), "width": width, "dash": dash}
-    return {"type": "line", "xref": ref, "yref": "y", "x0": x, "x1": x, "y0": top, "y1": bottom, "line": line}
+def timeline_figure(*, magnified: bool) -> Figure:
+    """The figure over `timeline_table`."""
+    wide, narrow = (layout_of(prefix, size, magnified=magnified, cells=MAX_DRAWN, scale=SCALE) for prefix, size in (("w", 13), ("n", 12)))
+    return Figure("timeline", wide, narrow, at("answer.text"))

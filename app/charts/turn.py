@@ -74,7 +74,11 @@ def turn_sentence(row: TurnRow) -> Sentence:
         return ((f"With {count_text(row.delta)} new of {count_text(row.history + row.delta)} tokens, all four designs finish within {spread}; sticky moves the least.", ""),)  # fmt: skip
     best = min(kept, row.by_key["pool", True], key=lambda d: d.ttft_seconds)
     if best.unique_bytes >= 0.98 * all_ship.unique_bytes and sticky.unique_bytes == 0:
-        return (("Sticky moves ", ""), (bytes_text(0), "wire"), (f", but its neighbours wait {time_text(sticky.stall_seconds)} for each turn.", ""))
+        return (
+            ("Sticky moves ", ""),
+            (bytes_text(0), "wire"),
+            (f", but its neighbours wait {time_text(sticky.stall_seconds)} for each turn.", ""),
+        )
     unit = shared_time_unit(all_ship.ttft_seconds, best.ttft_seconds)
     return (
         ("Keep the history where it is: moving only what is new cuts ", ""),
@@ -154,8 +158,16 @@ def _node_texts(index: int, key: Key, design: Design) -> dict[str, Any]:
         f"f{index}.prefill_fill": colour("clear") if local else colour("soft_prefill"),
         f"f{index}.prefill_line": colour("other") if local else colour("prefill"),
         f"f{index}.prefill_dash": "dot" if local else "solid",
+        f"f{index}.inner": _inner_text(design) if key[0] == "pool" else "",
         f"f{index}.nothing": bytes_text(0) if local else "",
     }
+
+
+def _inner_text(design: Design) -> str:
+    """Label between the pool's two inner edges: what prefill reads and what decode wrote, once if they are equal."""
+    moved = {(e.source, e.target): e.bytes for e in design.edges}
+    texts = [bytes_text(moved[edge]) for edge in (("pool", "prefill"), ("decode", "pool")) if moved.get(edge)]
+    return "<br>".join(dict.fromkeys(texts))
 
 
 def _ends(geometry: Geometry, index: int, source: str, target: str) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -168,7 +180,8 @@ def _ends(geometry: Geometry, index: int, source: str, target: str) -> tuple[tup
         return ((a[2] + 2, y), (b[0] - 2, y)) if source == "prefill" else ((a[0] - 2, y), (b[2] + 2, y))
     side = -1 if "prefill" in (source, target) else 1
     px = {"prefill": geometry.box(index, "prefill")[2], "decode": geometry.box(index, "decode")[0]}["prefill" if side < 0 else "decode"]
-    outer = shift if (source != "pool") == (side < 0) else -shift
+    outer = shift if target == ("pool" if side < 0 else "decode") else -shift
+    outer = outer if side < 0 else -outer
     pool = geometry.box(index, "pool")
     top = (px + side * 22 - outer, geometry.box(index, "prefill")[3] + 3)
     low = ((pool[0] + 24 if side < 0 else pool[2] - 24) - outer, pool[1] - 3)
@@ -206,7 +219,7 @@ def _flow_layout(prefix: str) -> Spec:
     size = 13 if prefix == "w" else 12
     rows = -(-len(DRAWN) // g.columns)
     shapes: list[Spec] = []
-    notes: list[Spec] = []
+    notes: list[Note] = []
     for index, key in enumerate(DRAWN):
         shapes += _picture_shapes(g, prefix, index, key)
         notes += _picture_notes(g, index, key, size)
@@ -216,10 +229,23 @@ def _flow_layout(prefix: str) -> Spec:
         "xaxis": {"range": [-1, g.width + 1], "visible": False, "fixedrange": True},
         "yaxis": {"range": [rows * g.height + 2, -2], "visible": False, "showgrid": False, "fixedrange": True},
         "shapes": shapes,
-        "annotations": notes,
     }
-    invisible = {"type": "scatter", "mode": "markers", "x": [0], "y": [0], "marker": {"opacity": 0}, "hoverinfo": "skip"}
-    return {"data": [invisible], "layout": layout}
+    return {"data": [_labels(notes)], "layout": layout}
+
+
+def _labels(notes: Sequence[Note]) -> Spec:
+    """All labels in one trace: far cheaper to redraw than annotations."""
+    return {
+        "type": "scatter",
+        "mode": "text",
+        "x": [note.x for note in notes],
+        "y": [note.y for note in notes],
+        "text": [note.text for note in notes],
+        "textposition": [note.place for note in notes],
+        "textfont": {"size": [note.size for note in notes], "color": [colour(note.fill) for note in notes]},
+        "hoverinfo": "skip",
+        "cliponaxis": False,
+    }
 
 
 def _picture_shapes(g: Geometry, prefix: str, index: int, key: Key) -> list[Spec]:
@@ -233,48 +259,68 @@ def _picture_shapes(g: Geometry, prefix: str, index: int, key: Key) -> list[Spec
     if key[0] == "pool":
         boxes.append(_rect(g.box(index, "pool"), colour("soft_pool"), colour("pool"), "solid"))
     edges = [
-        {"type": "path", "path": at(f"{prefix}{index}.e{n}"), "fillcolor": colour("wire"), "line": {"width": 0}} for n in range(len(_EDGES[key]))
+        {"type": "path", "path": at(f"{prefix}{index}.e{n}"), "fillcolor": colour("wire"), "line": {"width": 0}}
+        for n in range(len(_EDGES[key]))
     ]
-    return [rule, *boxes, *edges]
+    return [rule, *boxes, *_text_edges(g, index, key), *edges]
 
 
 def _rect(box: tuple[float, float, float, float], fill: Spec, line: Spec, dash: Spec) -> Spec:
-    return {"type": "rect", "x0": box[0], "y0": box[1], "x1": box[2], "y1": box[3], "fillcolor": fill, "line": {"color": line, "width": 1, "dash": dash}}
+    return {
+        "type": "rect",
+        "x0": box[0],
+        "y0": box[1],
+        "x1": box[2],
+        "y1": box[3],
+        "fillcolor": fill,
+        "line": {"color": line, "width": 1, "dash": dash},
+    }
 
 
-def _picture_notes(g: Geometry, index: int, key: Key, size: int) -> list[Spec]:
+def _picture_notes(g: Geometry, index: int, key: Key, size: int) -> list[Note]:
     x, y = g.origin(index)
-    middle = {node: ((g.box(index, node)[0] + g.box(index, node)[2]) / 2, g.box(index, node)[1]) for node in ("agent", "prefill", "decode", "pool")}
+    middle = {
+        node: ((g.box(index, node)[0] + g.box(index, node)[2]) / 2, g.box(index, node)[1])
+        for node in ("agent", "prefill", "decode", "pool")
+    }
     wide = g.columns == 4
     notes = [
-        _note(f"<b>{TITLES[key]}</b>", x, y + 16, "ink", size + (1 if wide else 0), "left"),
-        _note(at(f"f{index}.bytes"), x + g.cell if wide else x, y + 16, "wire_text", size + (1 if wide else 0), "right" if wide else "left"),
+        _note(f"<b>{TITLES[key]}</b>", x, y + (16 if wide else 11), "ink", size + (1 if wide else 0), "left"),
+        _note(
+            at(f"f{index}.bytes"),
+            x + (g.cell if wide else 0),
+            y + (16 if wide else 26),
+            "wire_text",
+            size + (1 if wide else 0),
+            "right" if wide else "left",
+        ),
         _note("<b>agent</b>", middle["agent"][0], middle["agent"][1] + 15, "muted", size),
     ]
-    if not wide:
-        notes[0]["y"], notes[1]["y"] = y + 11, y + 26
     for node in ("prefill", "decode"):
         notes.append(_note(f"<b>{node}</b>", middle[node][0], middle[node][1] + 16, "ink", size))
         notes.append(_note(at(f"f{index}.{node}"), middle[node][0], middle[node][1] + 35, "body", 12 if wide else 10))
     if key[0] == "pool":
         notes.append(_note("<b>KV pool</b>", middle["pool"][0], middle["pool"][1] + 15, "ink", size))
-    notes += _edge_notes(g, index, key, size) + _text_edges(g, index, key)
-    return notes
+    return notes + _edge_notes(g, index, key, size)
 
 
-def _edge_notes(g: Geometry, index: int, key: Key, size: int) -> list[Spec]:
+def _edge_notes(g: Geometry, index: int, key: Key, size: int) -> list[Note]:
     notes = []
     for number, (source, target) in enumerate(_EDGES[key]):
         (x0, y0), (x1, y1) = _ends(g, index, source, target)
         mx, my = (x0 + x1) / 2, (y0 + y1) / 2
         if key[0] == "pool":
-            inner = (source == "pool") == ("prefill" in (source, target))
-            side = (-1 if "prefill" in (source, target) else 1) * (-1 if inner else 1)
-            row = -14 if inner and "decode" in (source, target) else 10 if inner else 0
-            notes.append(_note(at(f"f{index}.e{number}"), mx + side * 8, my + row, "wire_text", min(size, 12), "left" if side > 0 else "right"))
+            if (source, target) in (("prefill", "pool"), ("pool", "decode")):
+                side = -1 if source == "prefill" else 1
+                notes.append(
+                    _note(at(f"f{index}.e{number}"), mx + side * 9, my, "wire_text", min(size, 12), "left" if side > 0 else "right")
+                )
         else:
-            shift = -21 if key[0] == "recompute" else -11 if source == "prefill" else 11
+            shift = -32 if key[0] == "recompute" else -11 if source == "prefill" else 11
             notes.append(_note(at(f"f{index}.e{number}"), mx, my + shift, "wire_text", min(size, 12)))
+    if key[0] == "pool":
+        pool = g.box(index, "pool")
+        notes.append(_note(at(f"f{index}.inner"), (pool[0] + pool[2]) / 2, pool[1] - 30, "wire_text", min(size, 12)))
     if key[0] == "sticky":
         boxes = g.box(index, "prefill"), g.box(index, "decode")
         notes.append(_note(at(f"f{index}.nothing"), (boxes[0][2] + boxes[1][0]) / 2, boxes[0][1] + 25, "muted", size))
@@ -292,17 +338,30 @@ def _text_edges(g: Geometry, index: int, key: Key) -> list[Spec]:
 
 
 def _line(x0: float, y0: float, x1: float, y1: float) -> Spec:
-    return {
-        "x": x1, "y": y1, "ax": x0, "ay": y0, "xref": "x", "yref": "y", "axref": "x", "ayref": "y", "text": "", "showarrow": True,
-        "arrowhead": 2, "arrowsize": 0.9, "arrowwidth": 1, "arrowcolor": colour("other"),
-    }  # fmt: skip
+    """A thin arrow: where text travels."""
+    length = math.hypot(x1 - x0, y1 - y0)
+    ux, uy = (x1 - x0) / length, (y1 - y0) / length
+    bx, by = x1 - 7 * ux, y1 - 7 * uy
+    head = [(bx - 3 * uy, by + 3 * ux), (x1, y1), (bx + 3 * uy, by - 3 * ux)]
+    path = f"M{x0:.1f},{y0:.1f}L{bx:.1f},{by:.1f}M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in head) + "Z"
+    return {"type": "path", "path": path, "fillcolor": colour("other"), "line": {"width": 1, "color": colour("other")}}
 
 
-def _note(text: Spec, x: float, y: float, fill: str, size: int, anchor: str = "center") -> dict[str, Any]:
-    return {
-        "text": text, "x": x, "y": y, "xref": "x", "yref": "y", "xanchor": anchor, "yanchor": "middle", "showarrow": False,
-        "borderpad": 0, "font": {"size": size, "color": colour(fill)},
-    }  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A label of the flow pictures."""
+
+    text: Spec
+    x: float
+    y: float
+    fill: str
+    size: int
+    place: str
+
+
+def _note(text: Spec, x: float, y: float, fill: str, size: int, anchor: str = "center") -> Note:
+    place = {"left": "middle right", "right": "middle left", "center": "middle center"}[anchor]
+    return Note(text, round(x, 1), round(y, 1), fill, size, place)
 
 
 # ---- bars ------------------------------------------------------------------------------------------
@@ -352,7 +411,7 @@ def _bars_layout(*, narrow: bool) -> Spec:
         _words(at("t.bytes"), rows, at("t.bytes_text"), "wire_text", size, second),
     ]
     axis = {"visible": True, "showticklabels": False, "zeroline": True, "zerolinecolor": colour("line"), "fixedrange": True}
-    rows_axis = {"range": [len(rows) - 0.5, -0.5], "tickvals": rows, "ticktext": names, "showgrid": False, "fixedrange": True, "tickfont": {"color": colour("body"), "size": size}}  # fmt: skip
+    rows_axis = {"range": [len(rows) - 0.5, -0.5], "tickvals": rows, "ticktext": names, "showgrid": False, "fixedrange": True, "ticklabelstandoff": 6, "tickfont": {"color": colour("body"), "size": size}}  # fmt: skip
     layout: dict[str, Any] = {
         "height": 470 if narrow else 250,
         "margin": {"l": 134 if narrow else 150, "r": 0, "t": 26, "b": 0},
@@ -362,7 +421,10 @@ def _bars_layout(*, narrow: bool) -> Spec:
         "yaxis": {**rows_axis, "domain": [0.55, 1] if narrow else [0, 1]},
         "yaxis2": {**rows_axis, "domain": [0, 0.45] if narrow else [0, 1], "anchor": "x2", "showticklabels": narrow},
     }
-    heads = [("<b>Time to first token</b>", 0.0, 1.0), ("<b>Unique KV moved this turn</b>", 0.0 if narrow else 0.66, 0.45 if narrow else 1.0)]
+    heads = [
+        ("<b>Time to first token</b>", 0.0, 1.0),
+        ("<b>Unique KV moved this turn</b>", 0.0 if narrow else 0.66, 0.45 if narrow else 1.0),
+    ]
     layout["annotations"] = [
         {"text": text, "x": x, "y": y, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "yshift": 4, "showarrow": False, "font": {"size": size, "color": colour("body")}}
         for text, x, y in heads
@@ -390,5 +452,3 @@ def turn_table(rows: Sequence[TurnRow]) -> Table:
         **flow_table(rows),
         **bars_table(rows),
     }  # fmt: skip
-
-

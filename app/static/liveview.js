@@ -142,17 +142,21 @@ class View {
     bus.dispatchEvent(new CustomEvent("move", { detail: { slider, at } }));
   }
 
-  show(current) { this.current = current; this.schedule(); }
+  show(current) {
+    this.current = current;
+    this.schedule();
+  }
 
   schedule() {
     if (this.queued || !this.data) return;
-    this.queued = requestAnimationFrame(() => { this.queued = undefined; this.draw(this.charts()); });
+    const draw = () => { this.queued = undefined; this.draw(this.charts()); };
+    this.queued = requestAnimationFrame(this.data.later ? () => { this.queued = requestAnimationFrame(draw); } : draw);
   }
 
   async draw(nodes) {
-    const { slider, at } = this.current, { table } = this.data.sliders[slider];
+    const { slider, at } = this.current, { table } = this.data.sliders[slider], began = performance.now();
     this.watch.forEach(set => set(table, at));
-    if (!nodes.length) return;
+    if (!nodes.length) return this.probe(slider, at, 0);
     const library = await plotly(this.data.plotly);
     const mode = isDark(this.root) ? "dark" : "light";
     const { colours, template } = this.data.themes[mode];
@@ -165,7 +169,12 @@ class View {
       node.setAttribute("aria-label", fill(node.figure.alt, table, at, colours));
       return library.react(node, fill(figure.data, table, at, colours), layout, { displayModeBar: false, responsive: false });
     }));
-    globalThis.liveviewProbe?.push(["drawn", performance.now(), slider, at, nodes.length]);
+    this.probe(slider, at, nodes.length, performance.now() - began);
+  }
+
+  // Measurements ask when a move has been painted: after the frame that follows its drawing.
+  probe(slider, at, charts, spent = 0) {
+    if (globalThis.liveviewProbe) requestAnimationFrame(() => globalThis.liveviewProbe?.push(["painted", performance.now(), slider, at, charts, spent]));
   }
 
   close() {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import streamlit as st
+
 from app import controls
 from app.charts import critical
-from app.charts.spec import at
 from app.live import Slider, block, live
 from app.over import evaluate_over
 from app.views import frame
@@ -29,19 +30,15 @@ def show() -> None:
     drawn = critical.drawn_links(scenario, rows)
     table = critical.critical_table(over, rows, drawn)
     sliders = [Slider("prompt_tokens", over.values, over.at, table)]
-    with answer:
-        head = [block("h1", block("span", parts=at("answer")), class_="kv-answer"), block("p", frame.setup_text(scenario), class_="kv-setup")]
-        live("answer_view", head, sliders, say=table["answer.text"][over.at], url=frame.link_data(state))
+    frame.show_answer(answer, state, block("p", frame.setup_text(scenario), class_="kv-setup"), sliders)
     with page.container(key="figure"):
         live("critical_view", [critical.critical_figure(scenario, table, rows, drawn)], sliders)
     with page.container(key="rest"):
-        import streamlit as st
-
         left, right = st.columns([1.25, 1], gap="large")
         with left:
-            live("links_view", [block("h2", "Every link", class_="kv-h2"), critical.links_block(scenario, rows)], sliders)
+            live("links_view", [block("h2", "Every link", class_="kv-h2"), critical.links_block(scenario, rows)], sliders, later=True)
         with right:
-            live("ratio_view", [block("h2", "Wire over compute", class_="kv-h2"), critical.ratio_figure(scenario, table), block("p", RATIO, class_="kv-note"), block("h2", "How to read it", class_="kv-h2"), block("p", HOW, class_="kv-note")], sliders)  # fmt: skip
+            live("ratio_view", [block("h2", "Wire over compute", class_="kv-h2"), critical.ratio_figure(scenario, table), block("p", RATIO, class_="kv-note"), block("h2", "How to read it", class_="kv-h2"), block("p", HOW, class_="kv-note")], sliders, later=True)  # fmt: skip
     batches = controls.slider_values(state, "batch")
     frame.show_slider_head(heads["batch"], "batch", batches, batches.index(scenario.batch))
     frame.show_slider_head(heads["prompt_tokens"], "prompt_tokens", over.values, over.at)

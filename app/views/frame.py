@@ -48,6 +48,14 @@ def show_notices(place: Any, notes: Sequence[str]) -> None:
             live("notices_view", blocks, [Slider("none", [0], 0, {})])
 
 
+def show_answer(place: Any, state: State, setup: Any, sliders: Sequence[Slider]) -> None:
+    """The answer as the page's heading, the scenario in words below it, and the link in the address bar."""
+    main = sliders[0]
+    heading = block("h1", block("span", parts=at("answer")), class_="kv-answer")
+    with place:
+        live("answer_view", [heading, setup], sliders, say=main.table["answer.text"][main.at], url=link_data(state))
+
+
 def slider_table(name: str, values: Sequence[int]) -> Table:
     """Texts of a slider's head."""
     return {f"head.{name}": [count_text(v) for v in values]}
@@ -55,11 +63,22 @@ def slider_table(name: str, values: Sequence[int]) -> Table:
 
 def show_slider_head(place: Any, name: str, values: Sequence[int], index: int) -> None:
     """Label, live value and ticks of a slider."""
-    ticks = [v for v in (1, 8, 64, 256, 1024) if v in values] if name == "batch" else [v for v in (128, 1024, 8192, 131_072, 1_048_576) if v in values]
-    marks = [block("span", tick_text(v) if name != "batch" else str(v), style=f"left:{100 * values.index(v) / (len(values) - 1):.2f}%") for v in ticks]
+    ticks = (
+        [v for v in (1, 8, 64, 256, 1024) if v in values]
+        if name == "batch"
+        else [v for v in (128, 1024, 8192, 131_072, 1_048_576) if v in values]
+    )
+    marks = [
+        block("span", tick_text(v) if name != "batch" else str(v), style=f"left:{100 * values.index(v) / (len(values) - 1):.2f}%")
+        for v in ticks
+    ]
     head = block("div", block("span", controls.label_of(name)), block("b", at(f"head.{name}")), class_="kv-slider-head")
     with place:
-        live(f"head_view_{name}", [head, block("div", *marks, class_="kv-slider-ticks", aria_hidden="true")], [Slider(name, values, index, slider_table(name, values))])
+        live(
+            f"head_view_{name}",
+            [head, block("div", *marks, class_="kv-slider-ticks", aria_hidden="true")],
+            [Slider(name, values, index, slider_table(name, values))],
+        )
 
 
 def link_data(state: State) -> dict[str, Any]:
@@ -71,9 +90,14 @@ def setup_text(scenario: Scenario) -> str:
     """The scenario in words."""
     plan = plan_of(scenario)
     gpus = [registry.accelerators()[name] for name in (scenario.prefill_accelerator, scenario.decode_accelerator)]
-    sides = [f"{tp * pp} × {gpu.name}" for tp, pp, gpu in ((scenario.prefill_tp, scenario.prefill_pp, gpus[0]), (scenario.decode_tp, scenario.decode_pp, gpus[1]))]
+    sides = [
+        f"{tp * pp} × {gpu.name}"
+        for tp, pp, gpu in ((scenario.prefill_tp, scenario.prefill_pp, gpus[0]), (scenario.decode_tp, scenario.decode_pp, gpus[1]))
+    ]
     where = f"{sides[0]} each side" if sides[0] == sides[1] else f"{sides[0]} to {sides[1]}"
     bandwidth = plan.lane.bandwidth if scenario.link_gbytes_per_s is None else scenario.link_gbytes_per_s * 1e9
     lanes = "one lane" if plan.lanes == 1 else f"{plan.lanes} lanes"
     batch = "" if scenario.batch == 1 else f", {count_text(scenario.batch)} requests at once"
-    return f"{plan.model.name} in {plan.kv_dtype}, {where}, {lanes} of {plan.link.short} at {rate_text(bandwidth / scenario.shared_by)}{batch}"
+    return (
+        f"{plan.model.name} in {plan.kv_dtype}, {where}, {lanes} of {plan.link.short} at {rate_text(bandwidth / scenario.shared_by)}{batch}"
+    )

@@ -57,9 +57,19 @@ def show() -> None:
 
 def _sources() -> list[dict[str, object]]:
     blocks = [block("h2", "Sources", class_="kv-h2")]
-    for title, rows in (("Accelerators", registry.accelerators()), ("Links", registry.links()), ("Engines", registry.engines()), ("Models", registry.models())):
+    for title, rows in (
+        ("Accelerators", registry.accelerators()),
+        ("Links", registry.links()),
+        ("Engines", registry.engines()),
+        ("Models", registry.models()),
+    ):
         cells = [
-            block("tr", block("td", row.name), block("td", *_linked(row.source), style="white-space:normal"), block("td", row.checked.isoformat()))
+            block(
+                "tr",
+                block("td", row.name),
+                block("td", *_linked(row.source), style="white-space:normal"),
+                block("td", row.checked.isoformat()),
+            )
             for row in rows.values()
         ]
         head = block("thead", block("tr", *(block("th", text, scope="col") for text in (title, "Source", "Checked"))))

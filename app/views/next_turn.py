@@ -25,13 +25,16 @@ def show() -> None:
         values = controls.slider_values(state, name)
         rows = turn.turn_rows(state, name, values)
         sliders.append(Slider(name, values, values.index(getattr(state.turn, name)), turn.turn_table(rows)))
-    main = sliders[0]
     plan = plan_of(state.scenario)
     setup = f"; {count_text(state.turn.generated_tokens)} of the history generated on decode; {plan.model.name} in {plan.kv_dtype}, {plan.link.short} at {rate_text(plan.lane.bandwidth)}"  # fmt: skip
-    with answer:
-        head = [block("h1", block("span", parts=at("answer")), class_="kv-answer"), block("p", at("setup"), setup, class_="kv-setup")]
-        live("answer_view", head, sliders, say=main.table["answer.text"][main.at], url=frame.link_data(state))
+    frame.show_answer(answer, state, block("p", at("setup"), setup, class_="kv-setup"), sliders)
     with page.container(key="figure"):
-        live("flow_view", [turn.flow_figure(), turn.bars_figure(), block("p", at("stall"), class_="kv-note"), block("p", NOTE, class_="kv-note")], sliders)  # fmt: skip
+        live("flow_view", [turn.flow_figure()], sliders)
+        live(
+            "bars_view",
+            [turn.bars_figure(), block("p", at("stall"), class_="kv-note"), block("p", NOTE, class_="kv-note")],
+            sliders,
+            later=True,
+        )
     for slider in sliders:
         frame.show_slider_head(heads[slider.key], slider.key, slider.values, slider.at)

@@ -13,7 +13,6 @@ from app.live import Slider, block, live
 from app.over import Over, evaluate_over
 from app.state import State
 from app.views import frame
-from kvmodel.parts import MAX_DRAWN
 from kvmodel.plan import plan_of
 from kvmodel.records.base import Sourced
 
@@ -26,39 +25,31 @@ def show() -> None:
     sum_place, figure_place = page.container(key="sum"), page.container(key="figure")
     with figure_place:
         state = overlap_control(state)
-    over = {name: evaluate_over(state.scenario, name, controls.slider_values(state, name)) for name in ("prompt_tokens", "batch")}
-    main = over["prompt_tokens"]
-    drawn = {name: request.moments(o) for name, o in over.items()}
+    over = [evaluate_over(state.scenario, name, controls.slider_values(state, name)) for name in ("prompt_tokens", "batch")]
+    main = over[0]
     magnified = timeline.is_small(main.rows[main.at])
-    tables = {name: table_of(o, drawn[name], magnified) for name, o in over.items()}
-    sliders = [Slider(name, o.values, o.at, tables[name]) for name, o in over.items()]
-    with answer:
-        head = [block("h1", block("span", parts=at("answer")), class_="kv-answer"), block("p", frame.setup_text(state.scenario), class_="kv-setup")]
-        live("answer_view", head, sliders, say=tables["prompt_tokens"]["answer.text"][main.at], url=frame.link_data(state))
-    with sum_place:
-        live("sum_view", [request.sum_block(main)], sliders)
-    cells = min(MAX_DRAWN, max(len(m.parts.compute_end) for o in drawn.values() for m in o))
+    answers = [request.answer_table(o) for o in over]
     with figure_place:
-        live("timeline_view", [timeline.timeline_figure(parts=cells, magnified=magnified)], sliders)
+        drawn = [timeline.timeline_table(request.moments(o), magnified=magnified) for o in over]
+        live("timeline_view", [timeline.timeline_figure(magnified=magnified)], sliders_of(over, answers, drawn))
+    frame.show_answer(answer, state, block("p", frame.setup_text(state.scenario), class_="kv-setup"), sliders_of(over, answers))
+    with sum_place:
+        live("sum_view", [request.sum_block(main)], sliders_of(over, [request.sum_table(o) for o in over]))
+    for o in over:
+        frame.show_slider_head(heads[o.field], o.field, o.values, o.at)
     with page.container(key="rest"):
         left, right = st.columns(2, gap="large")
         with left:
-            live("levers_view", [block("h2", "What would change the first token", class_="kv-h2"), levers.levers_figure()], sliders)
+            bars = [block("h2", "What would change the first token", class_="kv-h2"), levers.levers_figure()]
+            live("levers_view", bars, sliders_of(over, [levers.levers_table(o) for o in over]), later=True)
         with right:
-            live("behind_view", behind(main), sliders)
-    for name in ("batch", "prompt_tokens"):
-        frame.show_slider_head(heads[name], name, over[name].values, over[name].at)
+            live("behind_view", behind(main), sliders_of(over, [request.behind_table(o) for o in over]), later=True)
 
 
-def table_of(over: Over, drawn: list[timeline.Moment], magnified: bool) -> Table:
-    """Everything the view shows, over a slider's positions."""
-    return {
-        **request.answer_table(over),
-        **request.sum_table(over),
-        **request.behind_table(over),
-        **timeline.timeline_table(drawn, magnified=magnified),
-        **levers.levers_table(over),
-    }
+def sliders_of(over: list[Over], *tables: list[Table]) -> list[Slider]:
+    """The sliders with the tables merged, one list of tables a slider."""
+    merged = [{name: column for table in of_slider for name, column in table.items()} for of_slider in zip(*tables, strict=True)]
+    return [Slider(o.field, o.values, o.at, table) for o, table in zip(over, merged, strict=True)]
 
 
 def overlap_control(state: State) -> State:

@@ -1,0 +1,168 @@
+"""The timeline's traces and layout: one axis, rows in pixels from the top, positions from the table.
+
+Redrawing costs by trace and by subplot, so all strips share one axis and bars alike share a trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from app.charts.spec import Spec, at, colour
+
+ZOOM_TOP = (298, 470)
+"""Top and bottom of the magnifier's panel."""
+HEIGHT = {False: 296, True: 478}
+STRIP, PREFILL, WIRE, DECODE = (33, 22), (133, 18), (179, 18), (221, 18)
+ZOOM_PREFILL, ZOOM_WIRE, ZOOM_DECODE = (343, 22), (377, 22), (411, 22)
+"""Centre and thickness of each row."""
+HATCH = {"fillmode": "overlay", "fgcolor": colour("bg"), "fgopacity": 0.55, "size": 5, "solidity": 0.22}
+MOST_ROW_LABELS = 24
+Own = Callable[[str], Spec]
+Text = tuple[Spec, Spec, int, str, Spec]
+"""Text, x, y, colour, place."""
+Block = tuple[str, tuple[int, int], str, float, Spec]
+"""Column of (length, base), row, colour, opacity, hatching."""
+
+
+def layout_of(prefix: str, size: int, *, magnified: bool, cells: int, scale: int) -> Spec:
+    """Traces and layout of one width; `prefix` names its columns, `cells` is the most there can be in a lane."""
+
+    def own(name: str) -> Spec:
+        return at(f"{prefix}.{name}")
+
+    data = [_blocks(magnified), *_lanes(own, cells), _row(own("ticks"), 252, own("tick_text"), "muted", size, "middle center")]
+    texts = _texts(own, scale)
+    shapes = [_area(at("t.wedge")), _rule(at("t.ready"), 118, 240, "muted", "dot", 1), _rule(at("t.first"), 102, 240, "ink", "solid", 1.5)]
+    if magnified:
+        data += _zoom(size)
+        texts += _zoom_texts(own, scale)
+        shapes += [_area(at("z.wedge")), _rule(at("z.ready"), 328, 430, "muted", "dot", 1)]
+    layout = {
+        "height": HEIGHT[magnified],
+        "margin": {"l": 0, "r": 0, "t": 8, "b": 0},
+        "barmode": "overlay",
+        "xaxis": {"range": [0, scale], "visible": False, "fixedrange": True},
+        "yaxis": {"range": [HEIGHT[magnified] - 8, 0], "visible": False, "showgrid": False, "fixedrange": True},
+        "shapes": shapes,
+    }
+    return {"data": [*data, _labels(texts, size)], "layout": layout}
+
+
+def _blocks(magnified: bool) -> Spec:
+    """Single bars: the upper strip, the decode row, and the magnifier's last part and decode step."""
+    rows: list[Block] = [
+        ("t.strip_prefill", STRIP, "prefill", 1.0, ""),
+        ("t.strip_gap", STRIP, "exposed", 1.0, at("t.strip_hatch")),
+        ("t.strip_decode", STRIP, "decode", 0.55, ""),
+        ("t.step", DECODE, "decode", 1.0, ""),
+        ("t.later", DECODE, "decode", 0.55, ""),
+    ]
+    if magnified:
+        rows += [("z.late", ZOOM_WIRE, "exposed", 1.0, "/"), ("z.decode", ZOOM_DECODE, "decode", 1.0, "")]
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "x": [at(name, 0) for name, *_ in rows],
+        "base": [at(name, 1) for name, *_ in rows],
+        "y": [place[0] for _, place, *_ in rows],
+        "width": [place[1] for _, place, *_ in rows],
+        "marker": {
+            "color": [colour(fill) for _, _, fill, _, _ in rows],
+            "opacity": [opacity for _, _, _, opacity, _ in rows],
+            "pattern": {**HATCH, "shape": [hatch for *_, hatch in rows]},
+        },
+        "hoverinfo": "skip",
+    }
+
+
+def _lanes(own: Own, cells: int) -> list[Spec]:
+    prefill = {"gap": own("gap"), "hovertemplate": at("t.prefill_hover"), "customdata": list(range(1, cells + 1)), "cells": cells}
+    wire = {"gap": own("wire_gap"), "hovertemplate": at("t.wire_hover"), "cells": cells}
+    return [
+        _bar(PREFILL, at("t.prefill_x"), at("t.prefill_base"), "prefill", **prefill),
+        _bar(WIRE, at("t.wire_x"), at("t.wire_base"), "wire", **wire),
+        _bar(WIRE, at("t.late_x"), at("t.late_base"), "exposed", hatch=at("t.late_hatch"), **wire),
+    ]
+
+
+def _texts(own: Own, scale: int) -> list[Text]:
+    edge = round(0.008 * scale)
+    return [
+        (at("t.whole"), 0, 10, "body", "middle right"),
+        (own("decode_text"), scale, 10, "decode_text", "middle left"),
+        ("<b>To the first token</b>", edge, 90, "body", "middle right"),
+        (own("prefill"), edge, 112, "prefill_text", "middle right"),
+        (own("wire"), edge, 158, "wire_text", "middle right"),
+        ("<b>Decode</b>", edge, 204, "decode_text", "middle right"),
+        (at("t.first_text"), at("t.first"), 90, "ink", at("t.first_place")),
+        (own("late"), own("late_x"), 158, "exposed_text", own("late_place")),
+    ]
+
+
+def _zoom(size: int) -> list[Spec]:
+    inside = {"text": at("z.prefill_text"), "textposition": "inside", "insidetextanchor": "middle", "textangle": 0, "constraintext": "both"}
+    font = {"size": size, "color": colour("bg")}
+    return [
+        _bar(ZOOM_PREFILL, at("z.prefill_x"), at("z.prefill_base"), "prefill", gap=1, cells=8, textfont=font, **inside),
+        _bar(ZOOM_WIRE, at("z.wire_x"), at("z.wire_base"), "wire", cells=8),
+        _row(at("z.wire_end"), 377, at("z.wire_text"), "wire_text", size, "middle right"),
+        _row(at("z.ticks"), 446, at("z.tick_text"), "muted", size, "middle center"),
+    ]
+
+
+def _zoom_texts(own: Own, scale: int) -> list[Text]:
+    return [
+        (at("z.title"), round(0.008 * scale), 314, "body", "middle right"),
+        (own("late_text"), at("z.late_end"), 377, "exposed_text", "middle right"),
+        ("first decode step\u2002", at("z.decode_start"), 411, "decode_text", "middle left"),
+    ]
+
+
+def _bar(place: tuple[int, int], x: Spec, base: Spec, fill: str, **more: Any) -> Spec:
+    centre, thickness = place
+    marker: dict[str, Any] = {"color": colour(fill), "line": {"width": more.pop("gap", 0), "color": colour("panel")}}
+    if "hatch" in more:
+        marker["pattern"] = {**HATCH, "shape": more.pop("hatch")}
+    hover = {} if "hovertemplate" in more else {"hoverinfo": "skip"}
+    rows = [centre] * more.pop("cells", 1)
+    return {"type": "bar", "orientation": "h", "x": x, "base": base, "y": rows, "width": thickness, "marker": marker, **hover, **more}
+
+
+def _labels(items: list[Text], size: int) -> Spec:
+    """All labels in one trace: cheaper to redraw than annotations."""
+    return {
+        "type": "scatter",
+        "mode": "text",
+        "x": [x for _, x, _, _, _ in items],
+        "y": [y for _, _, y, _, _ in items],
+        "text": [text for text, _, _, _, _ in items],
+        "textposition": [place for _, _, _, _, place in items],
+        "textfont": {"size": size, "color": [colour(fill) for _, _, _, fill, _ in items]},
+        "hoverinfo": "skip",
+        "cliponaxis": False,
+    }
+
+
+def _row(x: Spec, y: int, text: Spec, fill: str, size: int, place: str) -> Spec:
+    """Labels in a row, as many as the table has."""
+    return {
+        "type": "scatter",
+        "mode": "text",
+        "x": x,
+        "y": [y] * MOST_ROW_LABELS,
+        "text": text,
+        "textposition": place,
+        "textfont": {"size": min(size, 12), "color": colour(fill)},
+        "hoverinfo": "skip",
+        "cliponaxis": False,
+    }
+
+
+def _area(path: Spec) -> Spec:
+    return {"type": "path", "path": path, "xref": "paper", "yref": "y", "layer": "below", "line": {"width": 0}, "fillcolor": colour("panel")}
+
+
+def _rule(x: Spec, top: int, bottom: int, fill: str, dash: str, width: float) -> Spec:
+    line = {"color": colour(fill), "width": width, "dash": dash}
+    return {"type": "line", "xref": "x", "yref": "y", "x0": x, "x1": x, "y0": top, "y1": bottom, "line": line}
