@@ -35,7 +35,7 @@ class Slider:
             "positions": [str(value) for value in self.values],
             "at": self.at,
             "observe": f".st-key-{self.key}",
-            "table": {name: self.table[name] for name in sorted(names & self.table.keys())},
+            "table": {name: self.table[name] for name in sorted(names)},
         }
 
 
@@ -80,13 +80,11 @@ def live(
     `say` is read out to screen readers when it changes; `url` is what the address bar should hold.
     """
     mount, plotly = _mounter()
-    specs = [item.item() if isinstance(item, Figure) else dict(item) for item in items]
+    specs = _with_constants([item.item() if isinstance(item, Figure) else dict(item) for item in items], sliders)
     names = used(specs)
-    for slider in sliders:
-        specs = _with_constants(specs, slider.table) if len(sliders) == 1 else specs
     data: dict[str, Any] = {
         "items": specs,
-        "sliders": {slider.key: slider.data(used(specs) if len(sliders) == 1 else names) for slider in sliders},
+        "sliders": {slider.key: slider.data(names) for slider in sliders},
         "main": sliders[0].key,
         "themes": THEMES if any(isinstance(item, Figure) for item in items) else {},
         "plotly": plotly,
@@ -98,18 +96,25 @@ def live(
     mount(key=key, data=data)
 
 
-def _with_constants(spec: Any, table: Table) -> Any:
-    """The spec with columns that do not change put in as values: less to send, less to fill."""
+def _with_constants(spec: Any, sliders: Sequence[Slider]) -> Any:
+    """The spec with columns that never change put in as values: less to send, less to fill."""
+    fixed: dict[str, Any] = {}
+    for name in used(spec):
+        columns = [slider.table[name] for slider in sliders if name in slider.table]
+        if columns and all(value == columns[0][0] for column in columns for value in column):
+            fixed[name] = columns[0][0]
+    return _put(spec, fixed)
+
+
+def _put(spec: Any, fixed: Mapping[str, Any]) -> Any:
     if isinstance(spec, list | tuple):
-        return [_with_constants(item, table) for item in spec]
+        return [_put(item, fixed) for item in spec]
     if not isinstance(spec, dict):
         return spec
-    if "$at" in spec and spec["$at"] in table:
-        column = table[spec["$at"]]
-        if isinstance(column[0], str | int | float) and all(value == column[0] for value in column):
-            return column[0]
-        return spec
-    return {key: value if key == "parts" else _with_constants(value, table) for key, value in spec.items()}
+    if spec.get("$at") in fixed:
+        value = fixed[spec["$at"]]
+        return value[spec["$i"]] if "$i" in spec else value
+    return {key: value if key == "parts" else _put(value, fixed) for key, value in spec.items()}
 
 
 def block(tag: str, *children: Any, **attributes: Any) -> dict[str, Any]:

@@ -9,18 +9,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.live import STATIC, plotly_url, version_of
 
 DESCRIPTION = "What moving the KV cache from prefill to decode costs in disaggregated LLM serving: bytes, time, and when it matters."
+TEXT_ONLY = "/method"
+"""Path of the view without charts."""
 _FIRST_SCRIPT = b'<script type="module"'
 
 
-def head_html() -> bytes:
-    """Elements to put into the page's head, before its first script."""
+def head_html(*, drawn: bool) -> bytes:
+    """Elements to put into the page's head, before its first script; `drawn` pages will need Plotly."""
     live, shell = STATIC / "liveview.js", STATIC / "shell.js"
-    lines = (
+    lines = [
         f'<meta name="description" content="{DESCRIPTION}">',
         f'<script src="./app/static/{shell.name}?v={version_of(shell)}"></script>',
-        f'<link rel="preload" as="script" href="./{plotly_url()}">',
         f'<link rel="modulepreload" href="./app/static/{live.name}?v={version_of(live)}">',
-    )
+    ]
+    if drawn:
+        lines.append(f'<link rel="preload" as="script" href="./{plotly_url()}">')
     return "\n    ".join(lines).encode()
 
 
@@ -29,7 +32,7 @@ class Shell:
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self.head = head_html()
+        self.head = {drawn: head_html(drawn=drawn) for drawn in (True, False)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
@@ -49,7 +52,8 @@ class Shell:
             body.extend(message.get("body", b""))
             if message.get("more_body"):
                 return
-            page = bytes(body).replace(_FIRST_SCRIPT, self.head + b"\n    " + _FIRST_SCRIPT, 1)
+            head = self.head[not scope["path"].rstrip("/").endswith(TEXT_ONLY)]
+            page = bytes(body).replace(_FIRST_SCRIPT, head + b"\n    " + _FIRST_SCRIPT, 1)
             page = page.replace(b"<title>Streamlit</title>", b"<title>KV handoff explorer</title>")
             kept = [(name, value) for name, value in start["headers"] if name.lower() not in (b"content-length", b"etag", b"last-modified")]
             headers = [*kept, (b"content-length", str(len(page)).encode())]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from app.charts.marks import words
 from app.charts.scale import NARROW, WIDE
 from app.charts.spec import Figure, Spec, Table, at, colour, four_digits
 from app.over import Over
@@ -75,7 +76,7 @@ def _halved(scenario: Scenario) -> Callable[[Any], Evaluation]:
 
 
 def levers_table(over: Over) -> Table:
-    """Bars over the positions, largest change first."""
+    """Bars over the positions, largest change at the scenario's own position first."""
     arrays = {over.field: np.asarray(over.values)}
     found = levers(over.scenario)[:COUNT]
     base = np.asarray(over.swept.ttft_seconds)
@@ -86,21 +87,20 @@ def levers_table(over: Over) -> Table:
         changes.append(np.asarray(other.ttft_seconds) - base)
         moved = [np.abs(_term(other, path) - _term(over.swept, path)) for path in terms.values()]
         meanings.append(np.argmax(np.broadcast_arrays(*moved), axis=0))
-    table: Table = {f"l.{name}": [] for name in ("x", "names", "fill", "text", "text_x", "position", "ink", "wide", "narrow")}
     colours = list(terms)
-    for i in range(len(over.values)):
-        order = sorted(range(len(found)), key=lambda k: -abs(changes[k][i]))
-        x = [changes[k][i] for k in order]
-        table["l.x"].append(four_digits(x))
-        table["l.names"].append([found[k][0] for k in order])
-        table["l.fill"].append([colour(colours[int(meanings[k][i])]) for k in order])
-        table["l.text"].append([f"\u2002{signed(v)}\u2002" for v in x])
-        table["l.position"].append(["middle left" if v < 0 else "middle right" for v in x])
-        table["l.ink"].append([colour(colours[int(meanings[k][i])] + "_text") for k in order])
-        table["l.text_x"].append(four_digits(x))
-        for name, share in (("wide", 0.18), ("narrow", 0.34)):
-            table[f"l.{name}"].append(room_for_labels(x, share))
-    return table
+    order = sorted(range(len(found)), key=lambda k: -abs(float(changes[k][over.at])))
+    x = np.array([changes[k] for k in order]).T
+    fills = np.array([np.broadcast_to(meanings[k], base.shape) for k in order]).T
+    return {
+        "l.names": [[found[k][0] for k in order]] * len(x),
+        "l.x": four_digits(x),
+        "l.fill": [[colour(colours[m]) for m in row] for row in fills.tolist()],
+        "l.ink": [[colour(colours[m] + "_text") for m in row] for row in fills.tolist()],
+        "l.text": [[f"\u2002{signed(v)}\u2002" for v in row] for row in x.tolist()],
+        "l.position": [["middle left" if v < 0 else "middle right" for v in row] for row in x.tolist()],
+        "l.wide": [room_for_labels(row, 0.18) for row in x.tolist()],
+        "l.narrow": [room_for_labels(row, 0.34) for row in x.tolist()],
+    }
 
 
 def room_for_labels(x: list[Any], share: float) -> list[Any]:
@@ -132,15 +132,21 @@ def levers_figure(count: int = COUNT) -> Figure:
 
 def _layout(count: int, width: int) -> Spec:
     rows = list(range(count))
-    data = [
-        {"type": "bar", "orientation": "h", "x": at("l.x"), "y": rows, "width": 0.46, "marker": {"color": at("l.fill")}, "hoverinfo": "skip"},
-        {"type": "scatter", "mode": "text", "x": at("l.text_x"), "y": rows, "text": at("l.text"), "textposition": at("l.position"),
-         "textfont": {"size": 13, "color": at("l.ink")}, "hoverinfo": "skip", "cliponaxis": False},
-    ]  # fmt: skip
+    bar = {
+        "type": "bar",
+        "orientation": "h",
+        "x": at("l.x"),
+        "y": rows,
+        "width": 0.46,
+        "marker": {"color": at("l.fill")},
+        "hoverinfo": "skip",
+    }
+    axis = {"showticklabels": False, "zeroline": True, "zerolinecolor": colour("muted"), "fixedrange": True}
+    names = {"tickvals": rows, "ticktext": at("l.names"), "ticklabelstandoff": 6, "tickfont": {"color": colour("body"), "size": 13}}
     layout = {
         "height": 36 * count + 8,
         "margin": {"l": 150 if width == WIDE else 138, "r": 0, "t": 4, "b": 4},
-        "xaxis": {"range": at("l.wide" if width == WIDE else "l.narrow"), "visible": True, "showticklabels": False, "zeroline": True, "zerolinecolor": colour("muted"), "fixedrange": True},
-        "yaxis": {"range": [count - 0.5, -0.5], "tickvals": rows, "ticktext": at("l.names"), "showgrid": False, "fixedrange": True, "ticklabelstandoff": 6, "tickfont": {"color": colour("body"), "size": 13}},
-    }  # fmt: skip
-    return {"data": data, "layout": layout}
+        "xaxis": {**axis, "range": at("l.wide" if width == WIDE else "l.narrow")},
+        "yaxis": {**names, "range": [count - 0.5, -0.5], "showgrid": False, "fixedrange": True},
+    }
+    return {"data": [bar, words(at("l.x"), rows, at("l.text"), at("l.ink"), 13, place=at("l.position"))], "layout": layout}

@@ -69,12 +69,13 @@ def sum_block(over: Over) -> dict[str, Any]:
             terms += [_sign("+"), _term("fixed handoff", at("s.fixed"), None)]
         if engine.first_token == "decode":
             terms += [_sign("+"), _term("first decode step", at("s.step"), "decode")]
+    time = {"tag": "span", "class": "kv-unit", "children": [" ", at("s.wire")]}
     wire = {
         "tag": "div",
         "class": "kv-term kv-wire-term",
         "children": [
             {"tag": "div", "class": "kv-label", "children": [_swatch("wire"), at("s.hidden")]},
-            {"tag": "div", "class": "kv-number", "children": [at("s.bytes"), {"tag": "span", "class": "kv-unit", "children": [" ", at("s.wire")]}]},
+            {"tag": "div", "class": "kv-number", "children": [at("s.bytes"), time]},
         ],
     }  # fmt: skip
     total = _term("Time to first token", at("s.ttft"), None, extra=" kv-total")
@@ -104,21 +105,26 @@ def _sign(sign: str) -> dict[str, Any]:
 
 def behind_table(over: Over) -> Table:
     """Short forms of the formulas behind the headline figures."""
-    plan = over.plan
-    rows = over.rows
+    plan, rows = over.plan, over.rows
     lane = rate_text(rows[0].transfer.bandwidth_bytes_per_s)
     lanes = f"{plan.lanes} lane{'s' if plan.lanes > 1 else ''}"
-    rate = plan.prefill.time
-    peak = plan.prefill.accelerator.peak_bf16 * plan.prefill.tp
-    measured = over.scenario.prefill_seconds is not None
+    batch = count_text(over.scenario.decode_batch)
     return {
         "b.kv": [f"{bytes_both_text(row.kv.prompt_bytes)} a request" for row in rows],
-        "b.prefill": [
-            "you measured it" if measured else f"{flop_text(row.prefill.flop)} at {share_text(row.prefill.flop / row.prefill.seconds / peak)} of BF16 peak"
-            for row in rows
-        ],
-        "b.band": [f"{time_text(row.prefill.low)} to {time_text(row.prefill.high)}{'; ' + rate.rough if rate.rough else ''}" for row in rows],
+        "b.prefill": [_prefill_text(over, row) for row in rows],
+        "b.band": [_band(row.prefill.low, row.prefill.high, plan.prefill.time.rough) for row in rows],
         "b.wire": [f"{bytes_text(row.kv.wire_bytes)} ÷ ({lane} × {lanes}) = {time_text(row.transfer.seconds)}" for row in rows],
-        "b.step": [f"{time_text(row.decode.step_seconds)} at {count_text(over.scenario.decode_batch)} in the batch" for row in rows],
-        "b.step_band": [f"{time_text(row.decode.low)} to {time_text(row.decode.high)}" for row in rows],
-    }  # fmt: skip
+        "b.step": [f"{time_text(row.decode.step_seconds)} at {batch} in the batch" for row in rows],
+        "b.step_band": [_band(row.decode.low, row.decode.high, plan.decode.time.rough) for row in rows],
+    }
+
+
+def _prefill_text(over: Over, row: Evaluation) -> str:
+    if over.scenario.prefill_seconds is not None:
+        return "you measured it"
+    peak = over.plan.prefill.accelerator.peak_bf16 * over.plan.prefill.tp
+    return f"{flop_text(row.prefill.flop)} at {share_text(row.prefill.flop / row.prefill.seconds / peak)} of BF16 peak"
+
+
+def _band(low: float, high: float, rough: str) -> str:
+    return f"{time_text(low)} to {time_text(high)}{'; ' + rough if rough else ''}"

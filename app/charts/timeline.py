@@ -82,6 +82,7 @@ def _bar(start: float, end: float, span: float) -> list[int]:
 def _frame(m: Moment) -> Frame:
     r, decode_end = m.result, m.decode_start + float(m.result.decode.step_seconds)
     first = _units(r.ttft_seconds, m.reach)
+    part = f"{m.parts.kind} %{{customdata}} of {count_text(m.parts.total)}"
     exposed_pixels = float(r.transfer.exposed_seconds) / m.reach * NARROW
     frame: Frame = {
         "t.strip_prefill": _bar(0.0, m.ready, m.whole),
@@ -94,7 +95,7 @@ def _frame(m: Moment) -> Frame:
         "t.first_place": "middle left" if first > 0.3 * SCALE else "middle right",
         "t.whole": f"<b>Whole request</b>, {time_text(r.request_seconds)} drawn to scale",
         "t.first_text": f"<b>first token {time_text(r.ttft_seconds)}</b>",
-        "t.prefill_hover": f"{m.parts.kind} %{{customdata}} of {count_text(m.parts.total)}<br>{time_text(m.ready / m.parts.total)} of prefill<extra></extra>",
+        "t.prefill_hover": f"{part}<br>{time_text(m.ready / m.parts.total)} of prefill<extra></extra>",
         "t.wire_hover": f"KV of a {m.parts.kind}<br>{bytes_text(m.layer_bytes)} on the wire<extra></extra>",
         "t.wedge": _wedge(0.0, m.reach / m.whole, 44, _PANEL_TOP, _PANEL),
         "t.late_hatch": "/" if exposed_pixels >= 4 else "",
@@ -172,7 +173,7 @@ def _wire_texts(m: Moment) -> list[str]:
     tail = f"{short}, {time_text(busy / p.total)} each = {time_text(busy)}"
     if m.plan.overlap == "serial":
         return [f"{tail}, all of it exposed", tail, short]
-    idle = [f"{tail}; idle {share_text(1 - busy / m.decode_start)} of the time"] if busy < m.decode_start else []
+    idle = [f"{tail}; idle {share_text(1 - busy / m.decode_start)} of the time"] if busy < 0.99 * m.decode_start else []
     return [*idle, tail, short]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from app.charts.marks import HATCH, Label, area, labels, rule, words
 from app.charts.spec import Spec, at, colour
 
 ZOOM_TOP = (298, 470)
@@ -16,7 +17,6 @@ HEIGHT = {False: 296, True: 478}
 STRIP, PREFILL, WIRE, DECODE = (33, 22), (133, 18), (179, 18), (221, 18)
 ZOOM_PREFILL, ZOOM_WIRE, ZOOM_DECODE = (343, 22), (377, 22), (411, 22)
 """Centre and thickness of each row."""
-HATCH = {"fillmode": "overlay", "fgcolor": colour("bg"), "fgopacity": 0.55, "size": 5, "solidity": 0.22}
 MOST_ROW_LABELS = 24
 Own = Callable[[str], Spec]
 Text = tuple[Spec, Spec, int, str, Spec]
@@ -31,13 +31,13 @@ def layout_of(prefix: str, size: int, *, magnified: bool, cells: int, scale: int
     def own(name: str) -> Spec:
         return at(f"{prefix}.{name}")
 
-    data = [_blocks(magnified), *_lanes(own, cells), _row(own("ticks"), 252, own("tick_text"), "muted", size, "middle center")]
+    data = [_blocks(magnified), *_lanes(own, cells), _row(own("ticks"), 252, own("tick_text"), "muted", "middle center")]
     texts = _texts(own, scale)
-    shapes = [_area(at("t.wedge")), _rule(at("t.ready"), 118, 240, "muted", "dot", 1), _rule(at("t.first"), 102, 240, "ink", "solid", 1.5)]
+    shapes = [area(at("t.wedge")), rule(at("t.ready"), 118, 240, "muted", 1, "dot"), rule(at("t.first"), 102, 240, "ink", 1.5)]
     if magnified:
         data += _zoom(size)
         texts += _zoom_texts(own, scale)
-        shapes += [_area(at("z.wedge")), _rule(at("z.ready"), 328, 430, "muted", "dot", 1)]
+        shapes += [area(at("z.wedge")), rule(at("z.ready"), 328, 430, "muted", 1, "dot")]
     layout = {
         "height": HEIGHT[magnified],
         "margin": {"l": 0, "r": 0, "t": 8, "b": 0},
@@ -46,7 +46,7 @@ def layout_of(prefix: str, size: int, *, magnified: bool, cells: int, scale: int
         "yaxis": {"range": [HEIGHT[magnified] - 8, 0], "visible": False, "showgrid": False, "fixedrange": True},
         "shapes": shapes,
     }
-    return {"data": [*data, _labels(texts, size)], "layout": layout}
+    return {"data": [*data, labels([Label(text, x, y, fill, size, place) for text, x, y, fill, place in texts])], "layout": layout}
 
 
 def _blocks(magnified: bool) -> Spec:
@@ -106,8 +106,8 @@ def _zoom(size: int) -> list[Spec]:
     return [
         _bar(ZOOM_PREFILL, at("z.prefill_x"), at("z.prefill_base"), "prefill", gap=1, cells=8, textfont=font, **inside),
         _bar(ZOOM_WIRE, at("z.wire_x"), at("z.wire_base"), "wire", cells=8),
-        _row(at("z.wire_end"), 377, at("z.wire_text"), "wire_text", size, "middle right"),
-        _row(at("z.ticks"), 446, at("z.tick_text"), "muted", size, "middle center"),
+        _row(at("z.wire_end"), 377, at("z.wire_text"), "wire_text", "middle right"),
+        _row(at("z.ticks"), 446, at("z.tick_text"), "muted", "middle center"),
     ]
 
 
@@ -129,40 +129,5 @@ def _bar(place: tuple[int, int], x: Spec, base: Spec, fill: str, **more: Any) ->
     return {"type": "bar", "orientation": "h", "x": x, "base": base, "y": rows, "width": thickness, "marker": marker, **hover, **more}
 
 
-def _labels(items: list[Text], size: int) -> Spec:
-    """All labels in one trace: cheaper to redraw than annotations."""
-    return {
-        "type": "scatter",
-        "mode": "text",
-        "x": [x for _, x, _, _, _ in items],
-        "y": [y for _, _, y, _, _ in items],
-        "text": [text for text, _, _, _, _ in items],
-        "textposition": [place for _, _, _, _, place in items],
-        "textfont": {"size": size, "color": [colour(fill) for _, _, _, fill, _ in items]},
-        "hoverinfo": "skip",
-        "cliponaxis": False,
-    }
-
-
-def _row(x: Spec, y: int, text: Spec, fill: str, size: int, place: str) -> Spec:
-    """Labels in a row, as many as the table has."""
-    return {
-        "type": "scatter",
-        "mode": "text",
-        "x": x,
-        "y": [y] * MOST_ROW_LABELS,
-        "text": text,
-        "textposition": place,
-        "textfont": {"size": min(size, 12), "color": colour(fill)},
-        "hoverinfo": "skip",
-        "cliponaxis": False,
-    }
-
-
-def _area(path: Spec) -> Spec:
-    return {"type": "path", "path": path, "xref": "paper", "yref": "y", "layer": "below", "line": {"width": 0}, "fillcolor": colour("panel")}
-
-
-def _rule(x: Spec, top: int, bottom: int, fill: str, dash: str, width: float) -> Spec:
-    line = {"color": colour(fill), "width": width, "dash": dash}
-    return {"type": "line", "xref": "x", "yref": "y", "x0": x, "x1": x, "y0": top, "y1": bottom, "line": line}
+def _row(x: Spec, y: int, text: Spec, fill: str, place: str) -> Spec:
+    return words(x, [y] * MOST_ROW_LABELS, text, fill, 12, place=place)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 from app import controls
-from app.charts import critical
+from app.charts import critical, links, ratio
+from app.charts.spec import Table
 from app.live import Slider, block, live
 from app.over import evaluate_over
 from app.views import frame
@@ -26,19 +29,30 @@ def show() -> None:
     state, answer, page, heads = frame.with_controls()
     scenario = state.scenario
     over = evaluate_over(scenario, "prompt_tokens", controls.slider_values(state, "prompt_tokens"))
-    rows = critical.link_rows(critical.without_prompt(scenario))
-    drawn = critical.drawn_links(scenario, rows)
-    table = critical.critical_table(over, rows, drawn)
+    rows = links.link_rows(links.without_prompt(scenario))
+    table = critical.critical_table(over, rows)
     sliders = [Slider("prompt_tokens", over.values, over.at, table)]
-    frame.show_answer(answer, state, block("p", frame.setup_text(scenario), class_="kv-setup"), sliders)
+    own = next(row for row in rows if row.id == scenario.link)
     with page.container(key="figure"):
-        live("critical_view", [critical.critical_figure(scenario, table, rows, drawn)], sliders)
+        live("critical_view", [critical.critical_figure(own, table, links.drawn_links(scenario, rows))], sliders)
+    frame.show_answer(answer, state, block("p", frame.setup_text(scenario), class_="kv-setup"), sliders)
+    batches = controls.slider_values(state, "batch")
+    frame.show_slider_head(heads["prompt_tokens"], "prompt_tokens", over.values, over.at)
+    frame.show_slider_head(heads["batch"], "batch", batches, batches.index(scenario.batch))
     with page.container(key="rest"):
         left, right = st.columns([1.25, 1], gap="large")
         with left:
-            live("links_view", [block("h2", "Every link", class_="kv-h2"), critical.links_block(scenario, rows)], sliders, later=True)
+            live("links_view", [block("h2", "Every link", class_="kv-h2"), links.links_block(scenario, rows)], sliders, later=True)
         with right:
-            live("ratio_view", [block("h2", "Wire over compute", class_="kv-h2"), critical.ratio_figure(scenario, table), block("p", RATIO, class_="kv-note"), block("h2", "How to read it", class_="kv-h2"), block("p", HOW, class_="kv-note")], sliders, later=True)  # fmt: skip
-    batches = controls.slider_values(state, "batch")
-    frame.show_slider_head(heads["batch"], "batch", batches, batches.index(scenario.batch))
-    frame.show_slider_head(heads["prompt_tokens"], "prompt_tokens", over.values, over.at)
+            live("ratio_view", beside(table), sliders, later=True)
+
+
+def beside(table: Table) -> list[Any]:
+    """The ratio of wire to compute, and how to read the curves."""
+    return [
+        block("h2", "Wire over compute", class_="kv-h2"),
+        ratio.ratio_figure(table),
+        block("p", RATIO, class_="kv-note"),
+        block("h2", "How to read it", class_="kv-h2"),
+        block("p", HOW, class_="kv-note"),
+    ]

@@ -8,10 +8,10 @@ from typing import Any
 import streamlit as st
 
 from app import controls
+from app.charts.scale import TOKEN_TICKS
 from app.charts.spec import Table, at
 from app.live import Slider, block, live
 from app.state import URL_KEYS, State, from_link
-from kvmodel import registry
 from kvmodel.display import count_text, rate_text, tick_text
 from kvmodel.plan import plan_of
 from kvmodel.scenario import Scenario
@@ -63,22 +63,15 @@ def slider_table(name: str, values: Sequence[int]) -> Table:
 
 def show_slider_head(place: Any, name: str, values: Sequence[int], index: int) -> None:
     """Label, live value and ticks of a slider."""
-    ticks = (
-        [v for v in (1, 8, 64, 256, 1024) if v in values]
-        if name == "batch"
-        else [v for v in (128, 1024, 8192, 131_072, 1_048_576) if v in values]
-    )
+    batch = name == "batch"
+    ticks = [v for v in ((1, 8, 64, 256, 1024) if batch else TOKEN_TICKS) if v in values]
     marks = [
-        block("span", tick_text(v) if name != "batch" else str(v), style=f"left:{100 * values.index(v) / (len(values) - 1):.2f}%")
-        for v in ticks
+        block("span", str(v) if batch else tick_text(v), style=f"left:{100 * values.index(v) / (len(values) - 1):.2f}%") for v in ticks
     ]
     head = block("div", block("span", controls.label_of(name)), block("b", at(f"head.{name}")), class_="kv-slider-head")
+    scale = block("div", *marks, class_="kv-slider-ticks", aria_hidden="true")
     with place:
-        live(
-            f"head_view_{name}",
-            [head, block("div", *marks, class_="kv-slider-ticks", aria_hidden="true")],
-            [Slider(name, values, index, slider_table(name, values))],
-        )
+        live(f"head_view_{name}", [head, scale], [Slider(name, values, index, slider_table(name, values))])
 
 
 def link_data(state: State) -> dict[str, Any]:
@@ -89,11 +82,7 @@ def link_data(state: State) -> dict[str, Any]:
 def setup_text(scenario: Scenario) -> str:
     """The scenario in words."""
     plan = plan_of(scenario)
-    gpus = [registry.accelerators()[name] for name in (scenario.prefill_accelerator, scenario.decode_accelerator)]
-    sides = [
-        f"{tp * pp} × {gpu.name}"
-        for tp, pp, gpu in ((scenario.prefill_tp, scenario.prefill_pp, gpus[0]), (scenario.decode_tp, scenario.decode_pp, gpus[1]))
-    ]
+    sides = [f"{side.rank_count} × {side.accelerator.name}" for side in (plan.prefill, plan.decode)]
     where = f"{sides[0]} each side" if sides[0] == sides[1] else f"{sides[0]} to {sides[1]}"
     bandwidth = plan.lane.bandwidth if scenario.link_gbytes_per_s is None else scenario.link_gbytes_per_s * 1e9
     lanes = "one lane" if plan.lanes == 1 else f"{plan.lanes} lanes"

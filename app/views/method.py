@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 from app.live import block, static_block
 from kvmodel import registry
 
+WRAP = "white-space:normal"
 SECTIONS = (
     (
         "Bytes",
@@ -56,26 +59,25 @@ def show() -> None:
 
 
 def _sources() -> list[dict[str, object]]:
-    blocks = [block("h2", "Sources", class_="kv-h2")]
-    for title, rows in (
-        ("Accelerators", registry.accelerators()),
-        ("Links", registry.links()),
-        ("Engines", registry.engines()),
-        ("Models", registry.models()),
-    ):
-        cells = [
-            block(
-                "tr",
-                block("td", row.name),
-                block("td", *_linked(row.source), style="white-space:normal"),
-                block("td", row.checked.isoformat()),
-            )
-            for row in rows.values()
-        ]
-        head = block("thead", block("tr", *(block("th", text, scope="col") for text in (title, "Source", "Checked"))))
-        table = block("table", head, block("tbody", *cells), class_="kv-table kv-sources")
-        blocks.append(block("details", block("summary", block("span", title), block("span", f"{len(rows)} rows")), block("div", table, class_="kv-scroll", tabindex="0", role="region", aria_label=title), class_="kv-row"))  # fmt: skip
-    return blocks
+    tables = {
+        "Accelerators": registry.accelerators(),
+        "Links": registry.links(),
+        "Engines": registry.engines(),
+        "Models": registry.models(),
+    }
+    return [block("h2", "Sources", class_="kv-h2"), *(_source_table(title, list(rows.values())) for title, rows in tables.items())]
+
+
+def _source_table(title: str, rows: list[Any]) -> dict[str, object]:
+    """A folded table of rows with where their facts come from."""
+    cells = [
+        block("tr", block("td", row.name), block("td", *_linked(row.source), style=WRAP), block("td", row.checked.isoformat()))
+        for row in rows
+    ]
+    head = block("thead", block("tr", *(block("th", text, scope="col") for text in (title, "Source", "Checked"))))
+    table = block("table", head, block("tbody", *cells), class_="kv-table kv-sources")
+    region = block("div", table, class_="kv-scroll", tabindex="0", role="region", aria_label=title)
+    return block("details", block("summary", block("span", title), block("span", f"{len(rows)} rows")), region, class_="kv-row")
 
 
 def _linked(source: str) -> list[object]:

@@ -16,6 +16,20 @@ from app.views import frame
 from kvmodel.plan import plan_of
 from kvmodel.records.base import Sourced
 
+BYTES = (
+    "Bytes a token: for each layer, KV heads × (key + value elements) × bytes an element; one row of latent and rotary elements "
+    "under MLA. Windows hold their last tokens, states a fixed size."
+)
+PREFILL = (
+    "Launch, matrix multiplication, attention, all-reduce, activations and weight sweep, each at datasheet peak times a constant "
+    "fitted to published operator tables."
+)
+WIRE = (
+    "Bytes ÷ (bandwidth of a lane × lanes), with what the engine spends on messages and copies, plus the link's latency once. "
+    "1 GB is 10⁹ bytes."
+)
+STEP = "Weights touched and cache read from device memory, plus launch and all-reduce, each times a fitted constant."
+LEFT_OUT = "Left out: queueing, routing, the network outside the link. A calculation, not a measurement."
 OVERLAPS = ("serial", "chunk", "layer", "layer-both")
 
 
@@ -72,14 +86,13 @@ def behind(over: Over) -> list[Any]:
     """What the headline figures are made of, each with its formula and source."""
     plan = over.plan
     rows = [
-        row("KV bytes", at("b.kv"), "Bytes a token: for each layer, KV heads × (key + value elements) × bytes an element; one row of latent and rotary elements under MLA; windows hold their last tokens, states a fixed size.", plan.model),
-        row("Prefill time", at("b.prefill"), "Launch, matrix multiplication, attention, all-reduce, activations and weight sweep, each at datasheet peak times a constant fitted to measured operator tables.", plan.prefill.accelerator, at("b.band")),
-        row("Wire time", at("b.wire"), "Bytes ÷ (bandwidth of a lane × lanes), plus what the engine spends on messages and copies, plus the link's latency once.", plan.link),
-        row("Decode step", at("b.step"), "Weights touched and cache read from device memory, plus launch and all-reduce, each with a fitted constant.", plan.decode.accelerator, at("b.step_band")),
+        row("KV bytes", at("b.kv"), BYTES, plan.model),
+        row("Prefill time", at("b.prefill"), PREFILL, plan.prefill.accelerator, at("b.band")),
+        row("Wire time", at("b.wire"), WIRE, plan.link),
+        row("Decode step", at("b.step"), STEP, plan.decode.accelerator, at("b.step_band")),
         row("Engine", plan.engine.name, plan.engine.notes or "No note.", plan.engine),
-    ]  # fmt: skip
-    note = "Left out: queueing, routing, the network outside the link. A calculation, not a measurement."
-    return [block("h2", "Behind the numbers", class_="kv-h2"), *rows, block("p", note, class_="kv-note")]
+    ]
+    return [block("h2", "Behind the numbers", class_="kv-h2"), *rows, block("p", LEFT_OUT, class_="kv-note")]
 
 
 def row(name: str, short: Any, formula: str, source: Sourced, band: Any = None) -> dict[str, Any]:

@@ -1,0 +1,277 @@
+"""Flow pictures of a turn: four designs in one geometry, so that the eye compares shape.
+
+KV edges are as wide as their bytes; text edges are thin; an idle node is dotted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.charts.marks import Label, labels
+from app.charts.scale import NARROW, WIDE
+from app.charts.spec import Figure, Spec, Table, at, colour
+from app.charts.turn import DRAWN, TITLES, Key, TurnRow
+from kvmodel.display import bytes_text, count_text
+from kvmodel.turn import Design
+
+MAX_EDGE, MIN_EDGE = 26.0, 2.0
+"""Pixels of the widest and the thinnest KV edge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Where the four pictures and their nodes stand, in pixels of a layout."""
+
+    width: int
+    columns: int
+    cell: int
+    gap: int
+    height: int
+
+    def origin(self, index: int) -> tuple[float, float]:
+        """Top left of a picture."""
+        return (index % self.columns) * (self.cell + self.gap), (index // self.columns) * self.height
+
+    def box(self, index: int, node: str) -> tuple[float, float, float, float]:
+        """Left, top, right, bottom of a node."""
+        x, y = self.origin(index)
+        w = self.cell
+        left, top, right, bottom = {
+            "agent": (0.27 * w, 34, 0.73 * w, 64),
+            "prefill": (0.0, 106, 0.385 * w, 156),
+            "decode": (0.615 * w, 106, w, 156),
+            "pool": (0.25 * w, 200, 0.75 * w, 230),
+        }[node]
+        return x + left, y + top, x + right, y + bottom
+
+
+GEOMETRY = {"w": Geometry(WIDE, 4, 262, 24, 238), "n": Geometry(NARROW, 2, 170, 18, 244)}
+
+_EDGES: dict[Key, tuple[tuple[str, str], ...]] = {
+    ("recompute", True): (("prefill", "decode"),),
+    ("pull-back", True): (("prefill", "decode"), ("decode", "prefill")),
+    ("pool", True): (("prefill", "pool"), ("pool", "prefill"), ("decode", "pool"), ("pool", "decode")),
+    ("sticky", True): (("prefill", "decode"), ("decode", "prefill")),
+}
+
+
+def flow_table(rows: Sequence[TurnRow]) -> Table:
+    """Columns of the flow pictures over a slider's positions."""
+    frames = [_flow_frame(row) for row in rows]
+    return {name: [frame[name] for frame in frames] for name in frames[0]}
+
+
+def _flow_frame(row: TurnRow) -> dict[str, Any]:
+    largest = max(max((e.bytes for e in row.by_key[key].edges), default=0.0) for key in DRAWN) or 1.0
+    frame: dict[str, Any] = {}
+    for index, key in enumerate(DRAWN):
+        design = row.by_key[key]
+        frame[f"f{index}.bytes"] = f"<b>{bytes_text(design.unique_bytes)}</b>"
+        frame |= _node_texts(index, key, design)
+        for number, (source, target) in enumerate(_EDGES[key]):
+            moved = sum(e.bytes for e in design.edges if (e.source, e.target) == (source, target))
+            frame[f"f{index}.e{number}"] = bytes_text(moved) if moved else ""
+            for prefix, geometry in GEOMETRY.items():
+                frame[f"{prefix}{index}.e{number}"] = _arrow(geometry, index, source, target, moved / largest) if moved else "M0,0Z"
+    return frame
+
+
+def _node_texts(index: int, key: Key, design: Design) -> dict[str, Any]:
+    local = key[0] == "sticky" and not any(e.bytes for e in design.edges)
+    computed = f"prefills {count_text(design.prefill_tokens)}"
+    decode = {"recompute": "KV unused", "pull-back": "lends its KV", "pool": "reads the rest"}.get(key[0], "lends its KV")
+    return {
+        f"f{index}.prefill": "idle" if local else computed,
+        f"f{index}.decode": computed if local else decode,
+        f"f{index}.prefill_fill": colour("clear") if local else colour("soft_prefill"),
+        f"f{index}.prefill_line": colour("other") if local else colour("prefill"),
+        f"f{index}.prefill_dash": "dot" if local else "solid",
+        f"f{index}.inner": _inner_text(design) if key[0] == "pool" else "",
+        f"f{index}.nothing": bytes_text(0) if local else "",
+    }
+
+
+def _inner_text(design: Design) -> str:
+    """Label between the pool's two inner edges: what prefill reads and what decode wrote, once if they are equal."""
+    moved = {(e.source, e.target): e.bytes for e in design.edges}
+    texts = [bytes_text(moved[edge]) for edge in (("pool", "prefill"), ("decode", "pool")) if moved.get(edge)]
+    return "<br>".join(dict.fromkeys(texts))
+
+
+def _ends(geometry: Geometry, index: int, source: str, target: str) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Where an edge starts and ends; opposite edges keep apart."""
+    a, b = geometry.box(index, source), geometry.box(index, target)
+    shift = 8 if geometry.columns == 4 else 7
+    if {source, target} == {"prefill", "decode"}:
+        both = DRAWN[index][0] in ("pull-back", "sticky")
+        y = (a[1] + a[3]) / 2 + ((-11 if source == "prefill" else 11) if both else 0)
+        return ((a[2] + 2, y), (b[0] - 2, y)) if source == "prefill" else ((a[0] - 2, y), (b[2] + 2, y))
+    side = -1 if "prefill" in (source, target) else 1
+    px = {"prefill": geometry.box(index, "prefill")[2], "decode": geometry.box(index, "decode")[0]}["prefill" if side < 0 else "decode"]
+    outer = shift if target == ("pool" if side < 0 else "decode") else -shift
+    outer = outer if side < 0 else -outer
+    pool = geometry.box(index, "pool")
+    top = (px + side * 22 - outer, geometry.box(index, "prefill")[3] + 3)
+    low = ((pool[0] + 24 if side < 0 else pool[2] - 24) - outer, pool[1] - 3)
+    return (top, low) if target == "pool" else (low, top)
+
+
+def _arrow(geometry: Geometry, index: int, source: str, target: str, share: float) -> str:
+    """An arrow as wide as its bytes: 26 pixels for the most, never under 2."""
+    (x0, y0), (x1, y1) = _ends(geometry, index, source, target)
+    width = max(MIN_EDGE, share * MAX_EDGE)
+    length = math.hypot(x1 - x0, y1 - y0)
+    ux, uy = (x1 - x0) / length, (y1 - y0) / length
+    half, wing = width / 2, max(5.5, width * 0.85)
+    head = min(max(9.0, width * 0.8), 0.6 * length)
+    bx, by = x1 - ux * head, y1 - uy * head
+    points = [
+        (x0 - uy * half, y0 + ux * half),
+        (bx - uy * half, by + ux * half),
+        (bx - uy * wing, by + ux * wing),
+        (x1, y1),
+        (bx + uy * wing, by - ux * wing),
+        (bx + uy * half, by - ux * half),
+        (x0 + uy * half, y0 - ux * half),
+    ]
+    return "M" + "L".join(f"{round(x, 1)},{round(y, 1)}" for x, y in points) + "Z"
+
+
+def flow_figure() -> Figure:
+    """Four pictures in one geometry, so that the eye compares shape."""
+    return Figure("flow", _flow_layout("w"), _flow_layout("n"), at("answer.text"))
+
+
+def _flow_layout(prefix: str) -> Spec:
+    g = GEOMETRY[prefix]
+    size = 13 if prefix == "w" else 12
+    rows = -(-len(DRAWN) // g.columns)
+    shapes: list[Spec] = []
+    notes: list[Label] = []
+    for index, key in enumerate(DRAWN):
+        shapes += _picture_shapes(g, prefix, index, key)
+        notes += _picture_notes(g, index, key, size)
+    layout = {
+        "height": rows * g.height + 4,
+        "margin": {"l": 0, "r": 0, "t": 0, "b": 0},
+        "xaxis": {"range": [-1, g.width + 1], "visible": False, "fixedrange": True},
+        "yaxis": {"range": [rows * g.height + 2, -2], "visible": False, "showgrid": False, "fixedrange": True},
+        "shapes": shapes,
+    }
+    return {"data": [labels(notes)], "layout": layout}
+
+
+def _picture_shapes(g: Geometry, prefix: str, index: int, key: Key) -> list[Spec]:
+    x, y = g.origin(index)
+    rule = {
+        "type": "line",
+        "layer": "below",
+        "x0": x,
+        "x1": x + g.cell,
+        "y0": y + 1,
+        "y1": y + 1,
+        "line": {"color": colour("line"), "width": 2},
+    }
+    boxes = [
+        _rect(g.box(index, "agent"), colour("clear"), colour("line"), "solid"),
+        _rect(g.box(index, "prefill"), at(f"f{index}.prefill_fill"), at(f"f{index}.prefill_line"), at(f"f{index}.prefill_dash")),
+        _rect(g.box(index, "decode"), colour("soft_decode"), colour("decode"), "solid"),
+    ]
+    if key[0] == "pool":
+        boxes.append(_rect(g.box(index, "pool"), colour("soft_pool"), colour("pool"), "solid"))
+    edges = [
+        {"type": "path", "path": at(f"{prefix}{index}.e{n}"), "fillcolor": colour("wire"), "line": {"width": 0}, "layer": "below"}
+        for n in range(len(_EDGES[key]))
+    ]
+    return [rule, *boxes, *_text_edges(g, index, key), *edges]
+
+
+def _rect(box: tuple[float, float, float, float], fill: Spec, line: Spec, dash: Spec) -> Spec:
+    return {
+        "type": "rect",
+        "layer": "below",
+        "x0": box[0],
+        "y0": box[1],
+        "x1": box[2],
+        "y1": box[3],
+        "fillcolor": fill,
+        "line": {"color": line, "width": 1, "dash": dash},
+    }
+
+
+def _picture_notes(g: Geometry, index: int, key: Key, size: int) -> list[Label]:
+    x, y = g.origin(index)
+    middle = {
+        node: ((g.box(index, node)[0] + g.box(index, node)[2]) / 2, g.box(index, node)[1])
+        for node in ("agent", "prefill", "decode", "pool")
+    }
+    wide = g.columns == 4
+    notes = [
+        _note(f"<b>{TITLES[key]}</b>", x, y + (16 if wide else 11), "ink", size + (1 if wide else 0), "left"),
+        _note(
+            at(f"f{index}.bytes"),
+            x + (g.cell if wide else 0),
+            y + (16 if wide else 26),
+            "wire_text",
+            size + (1 if wide else 0),
+            "right" if wide else "left",
+        ),
+        _note("<b>agent</b>", middle["agent"][0], middle["agent"][1] + 15, "muted", size),
+    ]
+    for node in ("prefill", "decode"):
+        notes.append(_note(f"<b>{node}</b>", middle[node][0], middle[node][1] + 16, "ink", size))
+        notes.append(_note(at(f"f{index}.{node}"), middle[node][0], middle[node][1] + 35, "body", 12 if wide else 10))
+    if key[0] == "pool":
+        notes.append(_note("<b>KV pool</b>", middle["pool"][0], middle["pool"][1] + 15, "ink", size))
+    return notes + _edge_notes(g, index, key, size)
+
+
+def _edge_notes(g: Geometry, index: int, key: Key, size: int) -> list[Label]:
+    notes = []
+    for number, (source, target) in enumerate(_EDGES[key]):
+        (x0, y0), (x1, y1) = _ends(g, index, source, target)
+        mx, my = (x0 + x1) / 2, (y0 + y1) / 2
+        if key[0] == "pool":
+            if (source, target) in (("prefill", "pool"), ("pool", "decode")):
+                side = -1 if source == "prefill" else 1
+                notes.append(
+                    _note(at(f"f{index}.e{number}"), mx + side * 9, my, "wire_text", min(size, 12), "left" if side > 0 else "right")
+                )
+        else:
+            shift = -32 if key[0] == "recompute" else -11 if source == "prefill" else 11
+            notes.append(_note(at(f"f{index}.e{number}"), mx, my + shift, "wire_text", min(size, 12)))
+    if key[0] == "pool":
+        pool = g.box(index, "pool")
+        notes.append(_note(at(f"f{index}.inner"), (pool[0] + pool[2]) / 2, pool[1] - 30, "wire_text", min(size, 12)))
+    if key[0] == "sticky":
+        boxes = g.box(index, "prefill"), g.box(index, "decode")
+        notes.append(_note(at(f"f{index}.nothing"), (boxes[0][2] + boxes[1][0]) / 2, boxes[0][1] + 25, "muted", size))
+    return notes
+
+
+def _text_edges(g: Geometry, index: int, key: Key) -> list[Spec]:
+    agent = g.box(index, "agent")
+    target = "decode" if key[0] == "sticky" else "prefill"
+    box, back = g.box(index, target), g.box(index, "decode")
+    down_x = agent[0] + 0.25 * (agent[2] - agent[0]) if target == "prefill" else agent[2] - 0.32 * (agent[2] - agent[0])
+    into = (box[0] + box[2]) / 2 - (6 if target == "decode" else 0)
+    out = (back[0] + back[2]) / 2 + 8
+    return [_line(down_x, agent[3] + 2, into, box[1] - 3), _line(out, back[1] - 2, agent[2] - 0.12 * (agent[2] - agent[0]), agent[3] + 3)]
+
+
+def _line(x0: float, y0: float, x1: float, y1: float) -> Spec:
+    """A thin arrow: where text travels."""
+    length = math.hypot(x1 - x0, y1 - y0)
+    ux, uy = (x1 - x0) / length, (y1 - y0) / length
+    bx, by = x1 - 7 * ux, y1 - 7 * uy
+    head = [(bx - 3 * uy, by + 3 * ux), (x1, y1), (bx + 3 * uy, by - 3 * ux)]
+    path = f"M{x0:.1f},{y0:.1f}L{bx:.1f},{by:.1f}M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in head) + "Z"
+    return {"type": "path", "path": path, "fillcolor": colour("other"), "line": {"width": 1, "color": colour("other")}, "layer": "below"}
+
+
+def _note(text: Spec, x: float, y: float, fill: str, size: int, anchor: str = "center") -> Label:
+    place = {"left": "middle right", "right": "middle left", "center": "middle center"}[anchor]
+    return Label(text, round(x, 1), round(y, 1), fill, size, place)

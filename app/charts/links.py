@@ -1,0 +1,133 @@
+"""Every link under a scenario: its curve over prompt lengths, its critical length, what it can hide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from app.charts.spec import at
+from kvmodel import registry
+from kvmodel.critical import Interval, Test, intervals
+from kvmodel.display import bytes_text, count_text, digits, rate_text, tokens_text
+from kvmodel.evaluate import amounts_of
+from kvmodel.handoff import handoff
+from kvmodel.plan import plan_of
+from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario
+from kvmodel.verdict import Sentence
+
+_GRID = {"per_doubling": 24, "dense": 64}
+_HEADS = ("Link", "Bandwidth", "Your prompt", "Critical tokens", "Can hide")
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRow:
+    """One link under the scenario."""
+
+    id: str
+    name: str
+    short: str
+    bandwidth: float
+    """Achieved bytes per second of a lane under the engine."""
+    critical: int | None
+    """Shortest prompt that spends a decode step on it."""
+    hidden: tuple[Interval, ...]
+    """Prompts it hides, layer by layer."""
+
+
+@lru_cache(maxsize=128)
+def link_rows(scenario: Scenario) -> tuple[LinkRow, ...]:
+    """Every link, fastest first; the scenario's prompt plays no part (see `without_prompt`)."""
+    return tuple(_row(scenario, link) for link in sorted(registry.links().values(), key=lambda link: (-link.bandwidth, link.id)))
+
+
+def _row(scenario: Scenario, link: Any) -> LinkRow:
+    other = on_link(scenario, link.id)
+    plan, measured = plan_of(other), other.link_gbytes_per_s
+    steps = intervals(_outlasts_step(other), **_GRID)
+    hidden = intervals(_hides(other.with_changes(overlap="layer")), **_GRID)
+    bandwidth = plan.lane.bandwidth if measured is None else measured * 1e9
+    return LinkRow(link.id, link.name, link.short, bandwidth, steps[0].from_tokens if steps else None, hidden)
+
+
+def _outlasts_step(scenario: Scenario) -> Test:
+    plan, amounts = plan_of(scenario), amounts_of(scenario)
+
+    def holds(tokens: Any) -> Any:
+        result = handoff(plan, replace(amounts, prompt_tokens=tokens))
+        return (result.transfer.seconds >= result.decode.step_seconds) & (result.kv.wire_bytes > 0)
+
+    return holds
+
+
+def _hides(scenario: Scenario) -> Test:
+    plan, amounts = plan_of(scenario), amounts_of(scenario)
+    return lambda tokens: np.isin(handoff(plan, replace(amounts, prompt_tokens=tokens)).bound, ("hidden", "nothing"))
+
+
+def on_link(scenario: Scenario, link: str) -> Scenario:
+    """The scenario on another link; a measured bandwidth belongs to its own link."""
+    return scenario if link == scenario.link else scenario.with_changes(link=link, link_gbytes_per_s=None)
+
+
+def without_prompt(scenario: Scenario) -> Scenario:
+    """The scenario with the default prompt: key of what does not depend on it."""
+    return scenario.with_changes(prompt_tokens=Scenario.model_fields["prompt_tokens"].default)
+
+
+def drawn_links(scenario: Scenario, rows: Sequence[LinkRow]) -> list[LinkRow]:
+    """One link for each bandwidth, the chosen one among them; slowest first."""
+    chosen = next(row for row in rows if row.id == scenario.link)
+    by_speed = {_speed(row): row for row in reversed(rows)}
+    by_speed[_speed(chosen)] = chosen
+    return sorted(by_speed.values(), key=lambda row: row.bandwidth)
+
+
+def _speed(row: LinkRow) -> float:
+    return float(f"{row.bandwidth:.2g}")
+
+
+def critical_sentence(row: LinkRow, steps: float, *, moves: bool) -> Sentence:
+    """The answer: where the chosen link begins to matter."""
+    if not moves:
+        return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire"), (" to move.", ""))
+    if row.critical is None:
+        return ((f"On {row.name}, no prompt up to {count_text(MAX_PROMPT_TOKENS)} outlasts a decode step.", ""),)
+    if row.critical == 1:
+        return ((f"Every handoff on {row.name} outlasts a decode step; yours takes {digits(steps)} steps.", ""),)
+    return (
+        (f"On {row.name}, a prompt past ", ""),
+        (f"{tokens_text(row.critical)} tokens", "wire"),
+        (f" spends longer on the wire than one decode step; yours spends {digits(steps)} steps.", ""),
+    )
+
+
+def hidden_text(spans: Sequence[Interval]) -> str:
+    """Prompts that can hide, in a table's cell."""
+    words = []
+    for span in spans:
+        first, last = span.from_tokens == 1, span.to_tokens == MAX_PROMPT_TOKENS
+        low, high = tokens_text(span.from_tokens), tokens_text(span.to_tokens)
+        words.append("always" if first and last else f"up to {high}" if first else f"from {low}" if last else f"{low} to {high}")
+    return ", ".join(words) or "never"
+
+
+def links_block(scenario: Scenario, rows: Sequence[LinkRow]) -> dict[str, Any]:
+    """Every link in a table: bandwidth, your prompt, critical length, what can hide."""
+    head = {"tag": "tr", "children": [_cell("th", text, i) for i, text in enumerate(_HEADS)]}
+    body = []
+    for row in rows:
+        critical = "never" if row.critical is None else "always" if row.critical == 1 else tokens_text(row.critical)
+        cells = [row.name, rate_text(row.bandwidth), at(f"c.text.{row.id}"), critical, hidden_text(row.hidden)]
+        chosen = "kv-chosen" if row.id == scenario.link else ""
+        body.append({"tag": "tr", "class": chosen, "children": [_cell("td", cell, i) for i, cell in enumerate(cells)]})
+    table = {"tag": "table", "class": "kv-table", "children": [{"tag": "thead", "children": [head]}, {"tag": "tbody", "children": body}]}
+    return {"tag": "div", "class": "kv-scroll", "tabindex": "0", "role": "region", "aria-label": "Every link", "children": [table]}
+
+
+def _cell(tag: str, content: Any, index: int) -> dict[str, Any]:
+    scope = {"scope": "col"} if tag == "th" else {}
+    return {"tag": tag, "class": "kv-wide" if index == 1 else "", **scope, "children": [content]}

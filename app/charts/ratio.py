@@ -1,0 +1,48 @@
+"""Wire time over prefill time: flat until attention's square outgrows the bytes."""
+
+from __future__ import annotations
+
+import math
+
+from app.charts.marks import disc, line, note
+from app.charts.scale import token_axis
+from app.charts.spec import Figure, Spec, Table, at, col, colour
+from kvmodel.display import NARROW_SPACE
+
+
+def ratio_figure(table: Table) -> Figure:
+    """The ratio against prompt length, from the table of `app.charts.critical`."""
+    return Figure("ratio", _layout(table, 13), _layout(table, 12), "Transfer time over prefill time against prompt length")
+
+
+def _layout(table: Table, size: int) -> Spec:
+    tokens = table["c.tokens"]
+    values = [v for v in table["r.ratio"] if v > 0] or [1.0]
+    low = 10.0 ** math.floor(math.log10(min(*values, 0.5)))
+    high = 10.0 ** math.ceil(math.log10(max(*values, 2.0)))
+    ticks = [10.0**d for d in range(round(math.log10(low)), round(math.log10(high)) + 1)]
+    data = [
+        line(col("c.tokens"), col("r.ratio"), "wire", 3.5, customdata=col("r.hover"), hovertemplate="%{customdata}<extra></extra>"),
+        line([tokens[0], tokens[-1]], [1, 1], "prefill", 1.5, dash="dash"),
+    ]
+    right = {"xref": "paper", "xanchor": "right", "yshift": 10, "xshift": -4, "bgcolor": colour("bg")}
+    you = {"xanchor": at("c.you_anchor"), "yshift": -18, "bgcolor": colour("bg"), "borderpad": 3}
+    layout = {
+        "height": 240,
+        "margin": {"l": 52, "r": 16, "t": 8, "b": 44},
+        "xaxis": {**token_axis(tokens[0], tokens[-1]), "title": {"text": "prompt tokens"}, "fixedrange": True},
+        "yaxis": {
+            "type": "log",
+            "range": [math.log10(low), math.log10(high)],
+            "tickvals": ticks,
+            "ticktext": [f"{t * 100:,g}{NARROW_SPACE}%" for t in ticks],
+            "showgrid": True,
+            "fixedrange": True,
+        },
+        "annotations": [
+            note("as long as prefill", 1.0, 0.0, "prefill_text", size, **right),
+            note(at("r.text"), at("c.x"), at("r.you"), "ink", size, **you),
+            disc(at("c.x"), at("r.you")),
+        ],
+    }
+    return {"data": data, "layout": layout}
