@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args, get_origin
 
@@ -12,8 +12,10 @@ from app.over import batch_positions, nearest, token_positions
 from app.state import State
 from kvmodel import registry
 from kvmodel.display import count_text
+from kvmodel.dtypes import PACKED_MLA_ROW_BYTES
 from kvmodel.errors import KvModelError
 from kvmodel.plan import plan_of
+from kvmodel.records.model import Mla, ModelSpec
 from kvmodel.scenario import Scenario, allowed_values, read_field
 from kvmodel.turn import Turn
 
@@ -69,11 +71,12 @@ def controls(state: State, *, sliders: Sequence[str] = ("batch", "prompt_tokens"
     scenario = state.scenario
     with st.container(key="controls"):
         columns = st.columns([2.3, 0.95, 0.95, 1.25, 2.1], gap="small", vertical_alignment="bottom")
+        model = _choice(columns[0], scenario, "model")
         changes = {
-            "model": _choice(columns[0], scenario, "model"),
+            "model": model,
             "prefill_tp": _degree(columns[1], scenario, "prefill_tp"),
             "decode_tp": _degree(columns[2], scenario, "decode_tp"),
-            "kv_dtype": _choice(columns[3], scenario, "kv_dtype"),
+            "kv_dtype": _choice(columns[3], scenario, "kv_dtype", without=() if has_mla(model) else PACKED_MLA_ROW_BYTES),
             "link": _choice(columns[4], scenario, "link"),
         }
         left, right = st.columns([1, 2.1], gap="medium", vertical_alignment="bottom")
@@ -118,14 +121,23 @@ def _set(name: str, value: Any) -> str:
     return name
 
 
-def _choice(column: Any, scenario: Scenario, name: str) -> Any:
-    options: list[Any] = options_of(name)
+def _choice(column: Any, scenario: Scenario, name: str, *, without: Collection[str] = ()) -> Any:
+    options: list[Any] = [option for option in options_of(name) if option not in without]
     value = getattr(scenario, name)
     value = registry.find_model(value).id if name == "model" and isinstance(value, str) else value
+    if value in without:
+        value = Scenario.model_fields[name].default
     if value not in options:
         options.insert(0, value)
-    _set(name, value)
+    if st.session_state.get(name) not in options:
+        st.session_state[name] = value
     return column.selectbox(label_of(name), options, key=name, format_func=lambda v: name_of(name, v), help=None)
+
+
+def has_mla(model: str | ModelSpec) -> bool:
+    """Whether any layer of the model keeps a latent row."""
+    spec = registry.find_model(model) if isinstance(model, str) else model
+    return any(isinstance(group.attention, Mla) for group in spec.groups)
 
 
 def _degree(column: Any, scenario: Scenario, name: str) -> int:

@@ -86,7 +86,7 @@ def _layout(own: LinkRow, table: Table, drawn: Sequence[LinkRow], *, narrow: boo
     ]
     layout = {
         "height": height,
-        "margin": {"l": 52, "r": 66 if narrow else 84, "t": 8, "b": 44},
+        "margin": {"l": 52, "r": 82 if narrow else 84, "t": 8, "b": 44},
         "xaxis": {**token_axis(tokens[0], tokens[-1]), "title": {"text": "prompt tokens"}, "fixedrange": True},
         "yaxis": {**time_axis(low, high), "fixedrange": True, "showgrid": True},
         "annotations": _notes(own, table, size, narrow=narrow),

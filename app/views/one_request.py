@@ -71,8 +71,9 @@ def overlap_control(state: State) -> State:
     scenario = state.scenario
     engine = plan_of(scenario).engine
     now = scenario.overlap or engine.overlap
-    if "overlap" not in st.session_state:
+    if "overlap" not in st.session_state or (scenario.overlap is None and st.session_state.get("overlap_engine") != engine.id):
         st.session_state["overlap"] = now
+    st.session_state["overlap_engine"] = engine.id
     options = [o for o in OVERLAPS if o != "layer-both" or engine.first_token == "decode"]
     with st.container(key="overlap_row"):
         chosen = st.segmented_control(controls.label_of("overlap"), options, key="overlap", required=True, help=controls.help_of("overlap"))

@@ -1,0 +1,296 @@
+"""Charts as values: what each figure draws for scenarios whose answer is known."""
+
+import math
+
+import numpy as np
+import pytest
+
+from app.charts import critical, flow, levers, links, ratio, request, timeline, turn, turn_bars
+from app.charts.scale import plain_time, round_ticks, text_width
+from app.charts.spec import fill, unpacked, used
+from app.over import evaluate_over, token_positions
+from app.palette import DARK, LIGHT
+from app.state import State
+from kvmodel import Scenario, Turn, evaluate
+
+BASIC = {"scatter", "bar"}
+
+
+def over(**fields):
+    scenario = Scenario(**fields)
+    return evaluate_over(scenario, "prompt_tokens", token_positions(scenario.prompt_tokens))
+
+
+def drawn(o, *, magnified=False, index=None):
+    table = request.answer_table(o) | timeline.timeline_table(request.moments(o), magnified=magnified)
+    return fill(timeline.timeline_figure(magnified=magnified).wide, table, o.at if index is None else index, LIGHT)
+
+
+def lane(figure, row):
+    return next(t for t in figure["data"] if t["type"] == "bar" and t["y"][0] == row and isinstance(t["x"], dict))
+
+
+def test_layers_of_prefill_fill_its_lane_to_scale():
+    o = over(overlap="layer", prefill_seconds=0.4)
+    prefill = lane(drawn(o), 133)
+    lengths, e = unpacked(prefill["x"]), o.rows[o.at]
+    reach = 1.045 * e.ttft_seconds
+    assert len(lengths) == 80
+    assert sum(lengths) == pytest.approx(0.4 / reach * timeline.SCALE, abs=80)
+
+
+def test_hidden_layers_leave_one_exposed_cell():
+    o = over(overlap="layer", prefill_seconds=0.4)
+    figure = drawn(o)
+    wires = [t for t in figure["data"] if t["type"] == "bar" and t["y"][0] == 179]
+    hidden, late = (unpacked(t["x"]) for t in wires)
+    assert (len(hidden), len(late)) == (79, 1)
+    x = o.rows[o.at].transfer.seconds / 80 / (1.045 * o.rows[o.at].ttft_seconds) * timeline.SCALE
+    assert np.allclose(hidden, x, atol=1.5)
+    assert wires[1]["marker"]["color"] == LIGHT["exposed"]
+
+
+def test_serial_exposes_every_cell_after_prefill():
+    o = over(prefill_seconds=0.4)
+    hidden, late = (unpacked(t["x"]) for t in drawn(o)["data"] if t["type"] == "bar" and t["y"][0] == 179)
+    assert hidden == []
+    assert len(late) == 80
+
+
+def test_exposed_is_hatched_wherever_it_is_wide_enough_to_see():
+    o = over(link="ethernet-10")
+    late = [t for t in drawn(o)["data"] if t["type"] == "bar" and t["y"][0] == 179][1]
+    assert late["marker"]["pattern"]["shape"] == "/"
+
+
+def test_the_magnifier_appears_only_below_three_per_cent_of_the_first_token():
+    assert timeline.is_small(evaluate(Scenario(overlap="layer")))
+    assert not timeline.is_small(evaluate(Scenario()))
+    assert not timeline.is_small(evaluate(Scenario(decode_held_tokens=8192)))
+
+
+def test_the_magnifier_draws_the_last_layer_as_wide_as_its_time():
+    o = over(overlap="layer", prefill_seconds=0.4)
+    figure = drawn(o, magnified=True)
+    last = lane(figure, 343)
+    assert last["text"][-1] == "layer 80"
+    x, widths = o.rows[o.at].transfer.seconds / 80, unpacked(last["x"])
+    blocks = next(t for t in figure["data"] if t["type"] == "bar" and len(t["x"]) == 7 and isinstance(t["x"], list))
+    assert blocks["x"][5] / widths[-1] == pytest.approx(x / (0.4 / 80), rel=0.02)
+
+
+def test_texts_of_the_timeline_carry_the_published_numbers():
+    texts = [t for trace in drawn(over(prefill_seconds=0.4))["data"] if trace.get("mode") == "text" for t in trace["text"]]
+    assert any("80 layers, 5.00\u202fms each = 400\u202fms" in t for t in texts)
+    assert any("33.6\u202fMB a layer, 0.671\u202fms each = 53.7\u202fms" in t for t in texts)
+
+
+@pytest.mark.parametrize("model", ["llama-3-70b", "gpt-oss-120b", "deepseek-v3", "qwen3-next-80b-a3b", "gemma-3-27b", "nemotron-3-super"])
+@pytest.mark.parametrize("overlap", ["serial", "chunk", "layer", "layer-both"])
+def test_every_position_of_every_kind_of_model_can_be_drawn(model, overlap):
+    o = over(model=model, overlap=overlap)
+    table = request.answer_table(o) | timeline.timeline_table(request.moments(o), magnified=True)
+    figure = timeline.timeline_figure(magnified=True)
+    for index in (0, o.at, len(o.values) - 1):
+        for spec in (figure.wide, figure.narrow):
+            filled = fill(spec, table, index, DARK)
+            assert {t["type"] for t in filled["data"]} <= BASIC
+            assert filled["layout"]["height"] == 478
+
+
+def test_more_than_160_parts_are_drawn_in_groups_and_said_so():
+    o = over(overlap="chunk", chunk_tokens=128, prompt_tokens=131_072)
+    texts = [t for trace in drawn(o)["data"] if trace.get("mode") == "text" for t in trace["text"]]
+    assert any("1,024 chunks" in t and "drawn in" in t for t in texts)
+
+
+def critical_view(**fields):
+    o = over(**fields)
+    rows = links.link_rows(links.without_prompt(o.scenario))
+    own = next(row for row in rows if row.id == o.scenario.link)
+    return o, rows, own, critical.critical_table(o, rows)
+
+
+def test_the_critical_length_is_where_the_chosen_line_meets_the_decode_step():
+    o, _, own, table = critical_view(link="ethernet-100", decode_step_seconds=0.030)
+    assert own.critical == 1145
+    at_critical = np.interp(own.critical, table["c.tokens"], table["c.ethernet-100"])
+    assert at_critical == pytest.approx(0.030, rel=2e-3)
+    assert "1,150 tokens" in table["answer.text"][o.at]
+
+
+def test_the_chosen_link_is_wide_orange_and_the_others_thin_grey():
+    o, rows, own, table = critical_view()
+    figure = fill(critical.critical_figure(own, table, links.drawn_links(o.scenario, rows)).wide, table, o.at, LIGHT)
+    lines = {t["name"]: t["line"] for t in figure["data"] if t.get("name")}
+    assert lines["NDR 400"]["width"] == 3.5
+    assert lines["NDR 400"]["color"] == LIGHT["wire"]
+    assert {line["width"] for name, line in lines.items() if name not in ("NDR 400", "one decode step")} == {1.25}
+
+
+def test_you_stand_on_the_chosen_curve():
+    o, _, _, table = critical_view()
+    assert table["c.you"] == table["c.ib-ndr-400"]
+    assert 10 ** table["c.you_y"][o.at] == pytest.approx(0.0536870912, rel=1e-3)
+    assert "2,684" not in table["c.you_text"][o.at]
+    assert "8,192 tokens, 53.7\u202fms" in table["c.you_text"][o.at]
+
+
+def test_labels_at_the_lines_ends_keep_fourteen_pixels():
+    o, rows, own, table = critical_view()
+    kept = critical.end_labels(own, links.drawn_links(o.scenario, rows), {r.id: table[f"c.{r.id}"][-1] for r in rows}, 8 / 408)
+    heights = sorted(y / (8 / 408) for _, y in kept)
+    assert own in [row for row, _ in kept]
+    assert min(np.diff(heights)) >= critical.LABEL_GAP
+
+
+def test_the_ratio_is_flat_until_attention_outgrows_the_bytes():
+    o, _, _, table = critical_view(model="llama-3.1-8b", prefill_tp=1, decode_tp=1)
+    values = dict(zip(table["c.tokens"], table["r.ratio"], strict=True))
+    assert values[4096] == pytest.approx(values[2048], rel=0.15)
+    assert values[1_048_576] < values[8192] / 3
+    assert fill(ratio.ratio_figure(table).wide, table, o.at, LIGHT)["data"][0]["y"] == table["r.ratio"]
+
+
+def test_links_are_listed_fastest_first_with_the_chosen_one_bold():
+    o, rows, _, table = critical_view()
+    block = links.links_block(o.scenario, rows)
+    body = block["children"][0]["children"][1]["children"]
+    assert [row["class"] for row in body].count("kv-chosen") == 1
+    assert [r.bandwidth for r in rows] == sorted((r.bandwidth for r in rows), reverse=True)
+    assert used(block) == {f"c.text.{row.id}" for row in rows}
+    assert table["c.text.ethernet-100"][o.at] == "215\u202fms"
+
+
+@pytest.mark.parametrize(
+    ("spans", "words"),
+    [((), "never"), (((1, 1_048_576),), "always"), (((1, 832),), "up to 832"), (((1, 92), (51_779, 1_048_576)), "up to 92, from 51,800")],
+)
+def test_what_can_hide_is_said_in_a_few_words(spans, words):
+    assert links.hidden_text([links.Interval(*span) for span in spans]) == words
+
+
+TURN = Turn(history_tokens=30_000, delta_tokens=2_000, generated_tokens=500)
+
+
+def turn_rows(**fields):
+    state = State(Scenario(**fields), TURN)
+    values = token_positions(TURN.delta_tokens)
+    return values, turn.turn_rows(state, "delta_tokens", values)
+
+
+def test_edges_are_as_wide_as_their_bytes():
+    values, rows = turn_rows()
+    row = rows[values.index(2_000)]
+    geometry = flow.GEOMETRY["w"]
+    largest = row.by_key["recompute", True].wire_bytes
+    wide = flow._arrow(geometry, 0, "prefill", "decode", 1.0)
+    assert arrow_width(wide) == pytest.approx(flow.MAX_EDGE, abs=0.2)
+    pulled = next(e.bytes for e in row.by_key["pull-back", True].edges if e.source == "prefill")
+    thin = flow._arrow(geometry, 1, "prefill", "decode", pulled / largest)
+    assert arrow_width(thin) == pytest.approx(max(flow.MIN_EDGE, pulled / largest * flow.MAX_EDGE), abs=0.2)
+
+
+def arrow_width(path):
+    points = [tuple(map(float, p.split(","))) for p in path.strip("MZ").split("L")]
+    return math.dist(points[0], points[-1])
+
+
+def test_flow_pictures_say_what_moves_and_what_stays():
+    values, rows = turn_rows()
+    table = turn.turn_table(rows) | flow.flow_table(rows)
+    figure = fill(flow.flow_figure().wide, table, values.index(2_000), LIGHT)
+    texts = figure["data"][0]["text"]
+    assert "<b>10.5\u202fGB</b>" in texts
+    assert texts.count("<b>819\u202fMB</b>") == 2
+    assert "<b>0\u202fB</b>" in texts
+    assert "idle" in texts
+
+
+def test_a_long_turn_wakes_the_prefill_side_of_sticky_routing():
+    values, rows = turn_rows()
+    table = flow.flow_table(rows)
+    index = values.index(65_536)
+    assert table["f3.prefill"][index] == "prefills 65,536"
+    assert table["w3.e0"][index] != "M0,0Z"
+    assert table["w3.e0"][values.index(1024)] == "M0,0Z"
+
+
+def test_bars_of_a_turn_stack_to_its_first_token():
+    values, rows = turn_rows(engine="vllm-nixl")
+    table = turn_bars.bars_table(rows)
+    i = values.index(2_000)
+    for k, key in enumerate(turn.BARS):
+        total = table["t.step_base"][i][k] + table["t.step"][i][k]
+        assert total == pytest.approx(rows[i].by_key[key].ttft_seconds, rel=2e-3)
+
+
+def test_the_turn_answers_with_bytes_and_first_tokens():
+    values, rows = turn_rows()
+    text = turn.turn_table(rows)["answer.text"][values.index(2_000)]
+    assert text.startswith("Keep the history where it is: moving only what is new cuts 10.5\u202fGB to 819\u202fMB")
+    assert len(text) <= 125
+
+
+def test_levers_are_signed_changes_of_the_first_token():
+    o = over(prefill_seconds=0.4, decode_step_seconds=0.02)
+    table = levers.levers_table(o)
+    names, x = table["l.names"][o.at], dict(zip(table["l.names"][o.at], table["l.x"][o.at], strict=True))
+    assert len(names) == levers.COUNT
+    assert x["Prefill twice as fast"] == pytest.approx(-0.2, rel=1e-3)
+    assert x["2 lanes"] == pytest.approx(-0.0536870912 / 2, rel=1e-3)
+    assert x["FP8 KV"] == pytest.approx(-0.0536870912 / 2, rel=1e-3)
+    assert x["Layer by layer"] == pytest.approx(-0.0536870912 * 79 / 80, rel=1e-3)
+    assert sorted(map(abs, table["l.x"][o.at]), reverse=True) == list(map(abs, table["l.x"][o.at]))
+
+
+def test_bar_labels_have_room_beyond_their_bars():
+    for x in ([-3.0, -1.0], [1.0, 4.0], [-2.0, 2.0], [0.0, 0.0]):
+        low, high = levers.room_for_labels(x, 0.2)
+        assert low <= min(0.0, *x)
+        assert high >= max(0.0, *x)
+        for end, edge in ((min(x), low), (max(x), high)):
+            assert end == 0 or abs(edge - end) >= 0.19 * (high - low)
+
+
+def test_the_sum_adds_up_to_the_first_token():
+    o = over(engine="vllm-nixl")
+    table = request.sum_table(o)
+    for i in (0, o.at, -1):
+        parts = [float(table[f"s.{name}"][i].replace(",", "")) for name in ("prefill", "exposed", "fixed", "step")]
+        total = float(table["s.ttft"][i].replace(",", ""))
+        assert sum(parts) == pytest.approx(total, rel=0.01)
+
+
+def test_prefill_released_tokens_leave_the_gap_out_of_the_sum():
+    o = over(engine="splitwise")
+    labels = str(request.sum_block(o))
+    assert "exposed transfer" not in labels
+    assert "prefill" in labels
+
+
+def test_answers_at_every_position_are_those_of_evaluate():
+    o = over(overlap="layer", link="ethernet-25")
+    table = request.answer_table(o)
+    for i in (0, 20, o.at, 80):
+        expected = evaluate(o.scenario.with_changes(prompt_tokens=o.values[i]))
+        assert table["answer.text"][i] == expected.verdict
+
+
+@pytest.mark.parametrize(("high", "most"), [(0.419, 9), (3.3e-4, 5), (1234.0, 6), (1.0, 9)])
+def test_round_ticks_are_few_and_round(high, most):
+    ticks = round_ticks(high, most)
+    step = ticks[0]
+    assert 2 <= len(ticks) <= most
+    assert float(f"{step:.1g}") == pytest.approx(step)
+    assert all(0 < t <= high * (1 + 1e-9) for t in ticks)
+
+
+def test_ticks_show_as_many_digits_as_tell_them_apart():
+    assert plain_time(0.05, 0.05) == "50\u202fms"
+    assert plain_time(0.0025, 0.0005) == "2.5\u202fms"
+    assert plain_time(2.0, 1.0) == "2\u202fs"
+
+
+def test_text_width_ignores_markup():
+    assert text_width("<b>abc</b>") == text_width("abc")

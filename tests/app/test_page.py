@@ -1,0 +1,128 @@
+"""The page's wiring, without a browser: controls change the scenario, the link and every view."""
+
+import json
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+MAIN = str(Path(__file__).parents[2] / "app" / "main.py")
+
+
+def elements(block):
+    for child in block.children.values():
+        if hasattr(child, "children"):
+            yield from elements(child)
+        else:
+            yield child
+
+
+def views(page):
+    return {e.key: json.loads(e.proto.json) for e in elements(page.main) if e.type == "bidi_component"}
+
+
+def answer(page):
+    return views(page)["answer_view"]["say"]
+
+
+def opened(**query):
+    page = AppTest.from_file(MAIN, default_timeout=60)
+    for name, value in query.items():
+        page.query_params[name] = value
+    page.run()
+    assert not page.exception
+    return page
+
+
+def test_the_page_opens_on_the_published_scenario():
+    page = opened()
+    assert answer(page).startswith("The handoff adds 53.7\u202fms, ")
+    assert page.select_slider(key="prompt_tokens").value == 8192
+    assert views(page)["answer_view"]["url"]["query"] == ""
+
+
+def test_choosing_a_model_once_changes_the_answer_and_the_link():
+    page = opened()
+    page.selectbox(key="model").select("qwen3-32b").run()
+    assert not page.exception
+    assert views(page)["answer_view"]["url"]["query"] == "model=qwen3-32b"
+    assert answer(page).startswith("The handoff adds 42.9\u202fms")
+
+
+def test_the_slider_sends_a_table_over_its_positions_and_only_used_columns():
+    data = views(opened())["sum_view"]
+    slider = data["sliders"]["prompt_tokens"]
+    assert slider["positions"][slider["at"]] == "8192"
+    assert {"128", "1048576"} <= set(slider["positions"])
+    assert all(len(column) == len(slider["positions"]) for column in slider["table"].values())
+    named = json.dumps(data["items"])
+    assert all(f'"{name}"' in named for name in slider["table"])
+
+
+def test_a_deep_link_sets_every_kind_of_control():
+    page = opened(
+        model="llama-3.1-8b", prompt_tokens="8000", decode_tp="4", link="ethernet-25", overlap="layer", decode_batch="32", lanes="auto"
+    )
+    assert page.selectbox(key="model").value == "llama-3.1-8b"
+    assert page.select_slider(key="prompt_tokens").value == 8000
+    assert page.selectbox(key="decode_tp").value == 4
+    assert page.text_input(key="text_decode_batch").value == "32"
+    assert page.text_input(key="text_lanes").value == "auto"
+    query = views(page)["answer_view"]["url"]["query"]
+    assert {"model=llama-3.1-8b", "prompt_tokens=8000", "overlap=layer", "lanes=auto", "decode_batch=32"} <= set(query.split("&"))
+
+
+@pytest.mark.parametrize(("name", "value"), [("prompt_tokens", "12k"), ("model", "llama-9"), ("link", "<img src=x>")])
+def test_a_bad_value_in_the_link_is_named_in_a_notice(name, value):
+    page = opened(**{name: value, "decode_tp": "4"})
+    notice = json.dumps(views(page)["notices_view"]["items"], ensure_ascii=False)
+    assert f"{name}={value}" in notice
+    assert page.selectbox(key="decode_tp").value == 4
+    page.selectbox(key="decode_tp").select(2).run()
+    assert "notices_view" not in views(page)
+
+
+@pytest.mark.parametrize("typed", ["0,8", "1e999", "-1", "eight", "1 000"])
+def test_a_typed_number_is_read_strictly_and_never_reinterpreted(typed):
+    page = opened()
+    page.text_input(key="text_prefill_seconds").input(typed).run()
+    assert not page.exception
+    assert typed in json.dumps(views(page)["notices_view"]["items"])
+    assert views(page)["answer_view"]["url"]["query"] == ""
+
+
+def test_a_measured_prefill_replaces_the_modelled_one():
+    page = opened()
+    page.text_input(key="text_prefill_seconds").input("0.4").run()
+    assert views(page)["answer_view"]["url"]["query"] == "prefill_seconds=0.4"
+    slider = views(page)["sum_view"]["sliders"]["prompt_tokens"]
+    assert slider["table"]["s.prefill"][slider["at"]] == "400"
+
+
+def test_overlap_follows_the_engine_until_it_is_chosen():
+    page = opened()
+    page.selectbox(key="engine").select("layerwise-push").run()
+    assert page.session_state["overlap"] == "layer"
+    assert views(page)["answer_view"]["url"]["query"] == "engine=layerwise-push"
+
+
+def test_an_infeasible_scenario_says_what_would_fit():
+    page = opened(model="llama-3.1-405b", prefill_tp="1", decode_tp="1")
+    assert "do not fit" in answer(page)
+    assert "use TP 16 or more" in answer(page)
+
+
+def test_packed_rows_are_offered_for_mla_models_only():
+    page = opened()
+    assert "fp8_ds_mla" not in page.selectbox(key="kv_dtype").options
+    page.selectbox(key="model").select("deepseek-v3").run()
+    assert "fp8_ds_mla" in page.selectbox(key="kv_dtype").options
+    page.selectbox(key="kv_dtype").select("fp8_ds_mla").run()
+    page.selectbox(key="model").select("llama-3-70b").run()
+    assert not page.exception
+
+
+def test_texts_of_the_page_are_data_and_never_markup():
+    data = views(opened(engine="<script>alert(1)</script>"))["notices_view"]
+    assert data["items"][0]["children"] == [data["items"][0]["children"][0]]
+    assert "innerHTML" not in (Path(MAIN).parent / "static" / "liveview.js").read_text()
