@@ -19,6 +19,8 @@ from kvmodel.records.model import Mla, ModelSpec
 from kvmodel.scenario import Scenario, allowed_values, read_field
 from kvmodel.turn import Turn
 
+ARRIVED = "arrived"
+"""Session key: this run shows another view than the last; its widgets start from the state, not from old values."""
 TP_DEGREES = (1, 2, 4, 8, 16, 32, 64)
 _NAMES: dict[str, Callable[[], Any]] = {
     "model": registry.models,
@@ -115,8 +117,8 @@ def _shown(value: Any) -> str:
 
 
 def _set(name: str, value: Any) -> str:
-    """Give a widget its value where the session has none for it; returns its key."""
-    if name not in st.session_state:
+    """Give a widget its value where the session has none for it, or on a view just come to; returns its key."""
+    if name not in st.session_state or st.session_state.get(ARRIVED):
         st.session_state[name] = value
     return name
 
@@ -130,7 +132,8 @@ def _choice(column: Any, scenario: Scenario, name: str, *, without: Collection[s
     if value not in options:
         options.insert(0, value)
     if st.session_state.get(name) not in options:
-        st.session_state[name] = value
+        st.session_state.pop(name, None)
+    _set(name, value)
     return column.selectbox(label_of(name), options, key=name, format_func=lambda v: name_of(name, v), help=None)
 
 

@@ -78,8 +78,8 @@ class View {
   constructor(root) {
     this.root = root;
     this.items = [];
-    this.watch = [];
-    this.sources = {};
+    this.said = Object.assign(document.createElement("div"), { className: "kv-say" });
+    this.said.setAttribute("role", "status");
     this.near = new IntersectionObserver(entries => {
       for (const { target, isIntersecting } of entries) {
         target.near = isIntersecting;
@@ -93,35 +93,55 @@ class View {
   }
 
   update(data) {
-    const same = this.data && JSON.stringify(this.data.items) === JSON.stringify(data.items);
+    const before = this.data?.items ?? [];
     this.data = data;
     this.current = { slider: data.main, at: data.sliders[data.main].at };
-    if (!same) this.build(data.items);
+    this.build(data.items, before);
     this.follow?.forEach(observer => observer.disconnect());
     this.follow = Object.entries(data.sliders).flatMap(([name, slider]) => this.observe(name, slider));
-    if (data.say) this.root.querySelector("[data-say]").textContent = data.say;
+    if (data.say && this.said.textContent !== data.say) this.said.textContent = data.say;
     if (data.url !== undefined) keepUrl(data.url);
     return this.draw(this.charts());
   }
 
-  build(items) {
-    this.charts().forEach(node => { this.near.unobserve(node); globalThis.Plotly?.purge(node); });
-    this.watch = [];
-    const say = document.createElement("div");
-    say.className = "kv-say"; say.dataset.say = ""; say.setAttribute("role", "status");
-    this.items = items.map(item => {
-      if (!item.wide) return element(item, this.watch);
-      const node = document.createElement("div");
-      node.className = `liveview-chart ${item.class ?? ""}`;
-      node.setAttribute("role", "img");
-      node.figure = item;
-      this.near.observe(node);
-      return node;
+  // Elements stay where their spec is the same; a chart stays whatever becomes of its spec.
+  build(items, before) {
+    const old = this.items;
+    this.items = items.map((item, k) => {
+      const was = old[k];
+      if (was && item.wide && before[k]?.wide) {
+        was.node.figure = item;
+        return was;
+      }
+      if (was && JSON.stringify(item) === JSON.stringify(before[k])) return was;
+      return item.wide ? { node: this.chart(item), watch: [] } : this.text(item);
     });
-    this.root.replaceChildren(...(this.data.say ? [say] : []), ...this.items);
+    old.filter(was => !this.items.includes(was)).forEach(({ node }) => this.forget(node));
+    const nodes = [...(this.data.say ? [this.said] : []), ...this.items.map(({ node }) => node)];
+    if (nodes.length !== this.root.childNodes.length || nodes.some((node, k) => node !== this.root.childNodes[k])) this.root.replaceChildren(...nodes);
   }
 
-  charts() { return this.items.filter(node => node.figure); }
+  text(item) {
+    const watch = [];
+    return { node: element(item, watch), watch };
+  }
+
+  chart(item) {
+    const node = document.createElement("div");
+    node.className = `liveview-chart ${item.class ?? ""}`;
+    node.setAttribute("role", "img");
+    node.figure = item;
+    this.near.observe(node);
+    return node;
+  }
+
+  forget(node) {
+    if (!node.figure) return;
+    this.near.unobserve(node);
+    globalThis.Plotly?.purge(node);
+  }
+
+  charts() { return this.items.map(({ node }) => node).filter(node => node.figure); }
 
   // A native slider changes its aria-valuetext while it is dragged, long before it reports a value.
   observe(name, slider) {
@@ -155,7 +175,7 @@ class View {
 
   async draw(nodes) {
     const { slider, at } = this.current, { table } = this.data.sliders[slider], began = performance.now();
-    this.watch.forEach(set => set(table, at));
+    for (const { watch } of this.items) for (const set of watch) set(table, at);
     if (!nodes.length) return this.probe(slider, at, 0);
     const library = await plotly(this.data.plotly);
     const mode = isDark(this.root) ? "dark" : "light";

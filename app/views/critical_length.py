@@ -26,7 +26,7 @@ RATIO = (
 
 def show() -> None:
     """Draw the view."""
-    state, answer, page, heads = frame.with_controls()
+    state, answer, page, heads = frame.with_controls("critical-length")
     scenario = state.scenario
     over = evaluate_over(scenario, "prompt_tokens", controls.slider_values(state, "prompt_tokens"))
     rows = links.link_rows(links.without_prompt(scenario))

@@ -26,8 +26,10 @@ def session_state() -> State:
     return State(state.scenario, state.turn, [])
 
 
-def with_controls(sliders: Sequence[str] = ("batch", "prompt_tokens")) -> tuple[State, Any, Any, dict[str, Any]]:
+def with_controls(view: str, sliders: Sequence[str] = ("batch", "prompt_tokens")) -> tuple[State, Any, Any, dict[str, Any]]:
     """(state after the controls, place of the answer, the page, places of the sliders' heads)."""
+    st.session_state[controls.ARRIVED] = st.session_state.get("view") != view
+    st.session_state["view"] = view
     page = st.container(key="page")
     answer = page.container(key="answer")
     notices = page.container(key="notices")

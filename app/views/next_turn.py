@@ -20,7 +20,7 @@ NOTE = (
 
 def show() -> None:
     """Draw the view."""
-    state, answer, page, heads = frame.with_controls(("history_tokens", "delta_tokens"))
+    state, answer, page, heads = frame.with_controls("next-turn", ("history_tokens", "delta_tokens"))
     sliders = [slider_over(state, name) for name in SLIDERS]
     with page.container(key="figure"):
         live("flow_view", [flow.flow_figure()], sliders)

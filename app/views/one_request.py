@@ -35,7 +35,7 @@ OVERLAPS = ("serial", "chunk", "layer", "layer-both")
 
 def show() -> None:
     """Draw the view."""
-    state, answer, page, heads = frame.with_controls()
+    state, answer, page, heads = frame.with_controls("one-request")
     sum_place, figure_place = page.container(key="sum"), page.container(key="figure")
     with figure_place:
         state = overlap_control(state)
@@ -71,7 +71,11 @@ def overlap_control(state: State) -> State:
     scenario = state.scenario
     engine = plan_of(scenario).engine
     now = scenario.overlap or engine.overlap
-    if "overlap" not in st.session_state or (scenario.overlap is None and st.session_state.get("overlap_engine") != engine.id):
+    if (
+        st.session_state[controls.ARRIVED]
+        or "overlap" not in st.session_state
+        or (scenario.overlap is None and st.session_state.get("overlap_engine") != engine.id)
+    ):
         st.session_state["overlap"] = now
     st.session_state["overlap_engine"] = engine.id
     options = [o for o in OVERLAPS if o != "layer-both" or engine.first_token == "decode"]

@@ -1,0 +1,119 @@
+"""A page of this project on a free port, and Debian's Chromium to open it.
+
+Where no browser is found the tests skip and say so, unless KV_HANDOFF_BROWSER is `required`.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+
+from tests.browser.measure_page import ARGS
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def _absent(reason):
+    if os.environ.get("KV_HANDOFF_BROWSER") == "required":
+        pytest.fail(f"browser tests are required, but {reason}")
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def address():
+    if CHROMIUM is None:
+        _absent("no Chromium was found on PATH; CHROMIUM names one elsewhere")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port), "--no-browser"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    url = f"http://127.0.0.1:{port}"
+    for _ in range(150):
+        try:
+            urllib.request.urlopen(f"{url}/healthz", timeout=1).read()
+            break
+        except OSError:
+            time.sleep(0.2)
+    else:
+        process.kill()
+        pytest.fail(f"the page did not start: {process.stdout.read()[-2000:]}")
+    yield url
+    process.terminate()
+    process.wait(10)
+    process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def browser(address):
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+        yield opened
+        opened.close()
+
+
+class Visit:
+    """One reader's page, with what went wrong on it and what it sent."""
+
+    def __init__(self, browser, address, *, width=1280, theme="light", touch=False):
+        self.address = address
+        self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme, has_touch=touch)
+        self.page = self.context.new_page()
+        self.errors, self.sent, self.requests = [], [], []
+        self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
+        self.page.on("pageerror", lambda e: self.errors.append(str(e)))
+        self.page.on("request", lambda r: self.requests.append(r.url))
+        self.page.on("websocket", lambda w: w.on("framesent", lambda f: self.sent.append(f)))
+
+    def open(self, path="/", *, charts=True):
+        self.page.goto(self.address + path)
+        self.page.wait_for_selector(".liveview-chart .main-svg" if charts else "h1", timeout=30_000)
+        self.settle()
+        return self
+
+    def settle(self):
+        """Wait until the script has run and what it sent is drawn."""
+        self.page.wait_for_function("!document.querySelector('[data-testid=stStatusWidget]')", timeout=30_000)
+        self.page.wait_for_timeout(700)
+
+    def answer(self):
+        return self.page.locator("h1").inner_text()
+
+    def slider(self, name):
+        return self.page.locator(f".st-key-{name} input[type=range]")
+
+    def drag(self, name, shares, *, release=True):
+        """Drag a slider's thumb over shares of its rail; returns the answers seen on the way."""
+        thumb, rail = self.slider(name).bounding_box(), self.page.locator(f".st-key-{name}").last.bounding_box()
+        y = thumb["y"] + thumb["height"] / 2
+        self.page.mouse.move(thumb["x"] + thumb["width"] / 2, y)
+        self.page.mouse.down()
+        seen = []
+        for share in shares:
+            self.page.mouse.move(rail["x"] + 16 + (rail["width"] - 32) * share, y, steps=3)
+            self.page.wait_for_timeout(150)
+            seen.append(self.answer())
+        if release:
+            self.page.mouse.up()
+            self.settle()
+        return seen
+
+
+@pytest.fixture
+def visit(browser, address):
+    visits = []
+
+    def make(**options):
+        visits.append(Visit(browser, address, **options))
+        return visits[-1]
+
+    yield make
+    for one in visits:
+        one.context.close()

@@ -1,0 +1,209 @@
+"""The page as a person sees it, in Chromium."""
+
+import http.server
+import threading
+from urllib.parse import urlparse
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+VIEWS = {"/": "The handoff adds 53.7", "/critical-length": "On InfiniBand NDR 400", "/next-turn": "Keep the history where it is"}
+THEMES = ("light", "dark")
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("view", [*VIEWS, "/method"])
+def test_each_view_opens_cold_without_an_error_or_an_overflow(visit, view, width, theme):
+    one = visit(width=width, theme=theme).open(view, charts=view != "/method")
+    assert one.answer().startswith(VIEWS.get(view, "How the numbers are made"))
+    assert one.errors == []
+    assert one.page.evaluate("document.documentElement.scrollWidth") <= width
+    clipped = one.page.evaluate(
+        "[...document.querySelectorAll('.liveview-chart')].filter(n => n.scrollWidth > n.clientWidth + 1).map(n => n.className)"
+    )
+    assert clipped == []
+    assert {urlparse(url).hostname for url in one.requests if url.startswith("http")} == {"127.0.0.1"}
+
+
+def test_1600_pixels_do_not_stretch_the_page(visit):
+    one = visit(width=1600).open()
+    assert one.page.locator(".kv-timeline").bounding_box()["width"] <= 1280
+
+
+@pytest.mark.parametrize(
+    ("view", "name"), [("/", "prompt_tokens"), ("/", "batch"), ("/critical-length", "prompt_tokens"), ("/next-turn", "delta_tokens")]
+)
+def test_charts_and_answer_follow_a_drag_without_a_message_or_a_remount(visit, view, name):
+    one = visit().open(view)
+    one.page.evaluate("document.querySelectorAll('.liveview-chart, h1').forEach(n => { n.mine = true; })")
+    heights = set()
+    before = len(one.sent)
+    drawing = one.page.locator(".liveview-chart").first
+    first = drawing.inner_html()
+    seen = one.drag(name, [0.3, 0.55, 0.8], release=False)
+    heights.add(one.page.evaluate("document.querySelector('[data-testid=stMainBlockContainer]').scrollHeight"))
+    assert len(set(seen)) == 3
+    assert drawing.inner_html() != first
+    assert len(one.sent) == before
+    one.page.mouse.up()
+    one.settle()
+    assert len(one.sent) > before
+    assert one.answer() == seen[-1]
+    kept = one.page.evaluate("[...document.querySelectorAll('.liveview-chart, h1')].every(n => n.mine)")
+    assert kept
+    assert f"{name}=" in one.page.url
+    assert one.errors == []
+
+
+def test_dragging_does_not_move_the_page(visit):
+    one = visit().open("/?overlap=layer")
+    height = "document.querySelector('[data-testid=stMainBlockContainer]').scrollHeight"
+    before = one.page.evaluate(height)
+    for share in (0.1, 0.4, 0.9):
+        one.drag("prompt_tokens", [share], release=False)
+        assert one.page.evaluate(height) == before
+    one.page.mouse.up()
+
+
+def test_the_sum_agrees_with_the_answer_at_every_position(visit):
+    one = visit().open()
+    one.drag("prompt_tokens", [0.2, 0.7], release=False)
+    exposed = one.page.locator(".kv-term", has_text="exposed transfer").locator(".kv-number").inner_text()
+    value = exposed.split()[0].split("\u202f")[0]
+    assert value in one.answer()
+    one.page.mouse.up()
+
+
+def test_the_keyboard_moves_a_slider_and_commits(visit):
+    one = visit().open()
+    slider = one.page.get_by_role("slider", name="Prompt tokens")
+    slider.focus()
+    values = []
+    for key in ("ArrowRight", "ArrowLeft", "PageUp", "Home", "End"):
+        one.page.keyboard.press(key)
+        one.settle()
+        values.append(int(slider.get_attribute("aria-valuetext")))
+    assert values[0] > 8192
+    assert values[1] == 8192
+    assert values[2] > 8192
+    assert values[3:] == [128, 1_048_576]
+    assert "prompt_tokens=1048576" in one.page.url
+
+
+def test_a_share_link_shows_the_same_scenario_to_another_reader(visit):
+    one = visit().open("/?overlap=layer")
+    one.page.get_by_role("combobox", name="Link").click()
+    one.page.get_by_role("option", name="Ethernet 25", exact=True).click()
+    one.settle()
+    one.drag("prompt_tokens", [0.45])
+    other = visit().open(one.page.url.removeprefix(one.address))
+    assert other.answer() == one.answer()
+    assert other.answer().startswith("Link-bound")
+
+
+def test_a_link_carries_only_what_differs(visit):
+    one = visit().open("/?prompt_tokens=8192&link=ib-ndr-400&model=llama-3.1-8b&utm=x")
+    query = urlparse(one.page.url).query
+    assert query == "model=llama-3.1-8b&utm=x"
+
+
+def test_of_a_repeated_parameter_the_last_counts(visit):
+    one = visit().open("/?model=deepseek-v3&model=llama-3.1-8b")
+    assert "Llama 3.1 8B" in one.page.locator(".kv-setup").inner_text()
+
+
+def test_a_bad_value_in_a_link_is_named_beside_the_rest(visit):
+    one = visit().open("/?prompt_tokens=12k&decode_tp=4&model=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E")
+    notices = one.page.locator(".kv-notice").all_inner_texts()
+    assert any("prompt_tokens=12k" in text and "1 to 1,048,576" in text and "8,192" in text for text in notices)
+    assert any("<img src=x onerror=alert(1)>" in text for text in notices)
+    assert "4 × H100" in one.page.locator(".kv-setup").inner_text()
+    assert one.errors == []
+
+
+def test_back_returns_to_the_view_before(visit):
+    one = visit().open()
+    one.page.get_by_role("link", name="Critical length").click()
+    one.page.wait_for_selector(".kv-critical .main-svg")
+    one.settle()
+    assert "/critical-length" in one.page.url
+    one.page.go_back()
+    one.page.wait_for_selector(".kv-timeline .main-svg")
+    one.settle()
+    assert one.answer().startswith("The handoff adds")
+    assert one.errors == []
+
+
+def test_a_scenario_goes_along_from_view_to_view(visit):
+    one = visit().open("/?model=llama-3.1-8b&prompt_tokens=4096")
+    one.page.get_by_role("link", name="Critical length").click()
+    one.page.wait_for_selector(".kv-critical .main-svg")
+    one.settle()
+    assert "Llama 3.1 8B" in one.page.locator(".kv-setup").inner_text()
+    assert "model=llama-3.1-8b" in one.page.url
+
+
+def test_the_overlap_control_changes_picture_and_answer(visit):
+    one = visit().open()
+    one.page.get_by_role("radio", name="layer", exact=True).or_(one.page.get_by_role("button", name="layer", exact=True)).first.click()
+    one.settle()
+    assert one.answer().startswith("The wire hides behind prefill")
+    assert "overlap=layer" in one.page.url
+    assert "magnified" in one.page.locator(".kv-timeline").inner_text()
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("view", [*VIEWS, "/method"])
+def test_axe_finds_nothing(visit, view, theme):
+    from axe_playwright_python.sync_playwright import Axe
+
+    one = visit(theme=theme).open(view, charts=view != "/method")
+    found = Axe().run(one.page).response["violations"]
+    ours = [(v["id"], node["html"][:200]) for v in found for node in v["nodes"]]
+    assert ours == []
+
+
+def test_charts_have_names_that_say_the_answer(visit):
+    one = visit().open()
+    name = one.page.locator(".kv-timeline").get_attribute("aria-label")
+    assert name == one.answer()
+    one.drag("prompt_tokens", [0.8], release=False)
+    assert one.page.locator(".kv-timeline").get_attribute("aria-label") == one.answer()
+    one.page.mouse.up()
+
+
+def test_an_embed_has_no_navigation_and_works_from_another_origin(visit, address, tmp_path):
+    page = f'<html lang="en"><body><iframe src="{address}/?embed=true&link=ethernet-25" width="900" height="700"></iframe></body></html>'
+    (tmp_path / "blog.html").write_text(page)
+    handler = type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+    server = http.server.ThreadingHTTPServer(("localhost", 0), lambda *a: handler(*a, directory=str(tmp_path)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        one = visit()
+        one.page.goto(f"http://localhost:{server.server_port}/blog.html")
+        frame = one.page.frame_locator("iframe")
+        frame.locator(".kv-timeline .main-svg").first.wait_for(timeout=30_000)
+        assert frame.locator("h1").inner_text().startswith("Nothing is hidden")
+        assert frame.get_by_role("link", name="Critical length").count() == 0
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_plotly_comes_from_the_page_itself(visit):
+    one = visit().open()
+    scripts = [url for url in one.requests if "plotly" in url.lower() and url.endswith((".js", ".js?v=" + url[-12:]))]
+    assert scripts
+    assert all(url.startswith(one.address) for url in scripts)
+    assert one.page.evaluate("globalThis.Plotly.version") == "4.1.1"
+
+
+def test_touch_moves_the_slider_on_a_phone(visit):
+    one = visit(width=390, touch=True).open()
+    box = one.page.locator(".st-key-prompt_tokens").last.bounding_box()
+    before = one.answer()
+    one.page.touchscreen.tap(box["x"] + box["width"] * 0.8, box["y"] + box["height"] - 12)
+    one.settle()
+    assert one.answer() != before

@@ -1,0 +1,31 @@
+"""The README keeps its promises: the library example prints what it shows."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_library_example_prints_what_it_shows():
+    code, shown = re.search(r"```python\n(.*?)```\s+```text\n(.*?)```", README, re.DOTALL).groups()
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "README.md", "exec"), {})
+    assert printed.getvalue() == shown
+
+
+def test_the_shell_examples_are_commands_that_run(capsys):
+    from app.cli import main
+
+    lines = [line for line in README.splitlines() if line.startswith("kv-handoff ") and "serve" not in line]
+    assert len(lines) >= 5
+    for line in lines:
+        assert main(line.split()[1:]) == 0
+        assert capsys.readouterr().out.strip()
+
+
+def test_ci_runs_the_test_command_of_the_readme():
+    marked = re.search(r"<!-- test -->\n```sh\n(.*?)\n```\n<!-- /test -->", README, re.DOTALL)
+    assert marked[1] == "pip install -q -e '.[test]' && pytest -q"
