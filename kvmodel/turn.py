@@ -14,9 +14,10 @@ from pydantic import Field, ValidationError
 
 from kvmodel.errors import BadScenarioError
 from kvmodel.evaluate import amounts_of
-from kvmodel.handoff import Amounts, handoff, progress
+from kvmodel.handoff import handoff
 from kvmodel.numeric import Num, maximum, minimum, where
 from kvmodel.plan import Plan, plan_of
+from kvmodel.progress import Amounts, progress
 from kvmodel.records.base import Record
 from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario, describe_errors
 from kvmodel.wire import copies_of

@@ -7,9 +7,10 @@ colours it (`exposed`, `wire`, ...), all else carries an empty one.
 from __future__ import annotations
 
 from kvmodel.display import bytes_text, count_text, share_text, shared_time_unit, time_text
-from kvmodel.handoff import Amounts, decode_memory, handoff, prefill_memory
+from kvmodel.handoff import decode_memory, handoff, prefill_memory
 from kvmodel.parts import timeline_parts
 from kvmodel.plan import STRUCTURE, Plan, build_plan
+from kvmodel.progress import Amounts
 from kvmodel.results import Evaluation
 from kvmodel.scenario import Scenario
 
