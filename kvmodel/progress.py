@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from kvmodel.numeric import Num, ceil_div, maximum, minimum, where
 from kvmodel.plan import Plan
 from kvmodel.records.model import Chunked
@@ -149,18 +147,15 @@ class Pace:
         return free
 
     def _cheaper(self) -> list[Num]:
-        """Chunks around the positions where attention to local chunks begins a new one.
+        """Chunks around the first and the last position where attention to local chunks begins anew.
 
-        Where prefill's chunks divide the local ones, the first and the last such position suffice.
+        In between a turn would lose: the layers with full attention (one in four for Llama 4) get
+        dearer by more than one local chunk can give back.
         """
         turns: list[Num] = []
         for local in {g.attention.chunk for g in self.plan.model.groups if isinstance(g.attention, Chunked)}:
-            if np.all(self.chunk % local == 0):
-                continue
-            begun: Any = (self.p.held // local + 1, self.a.prompt_tokens // local)
-            if np.any((local % self.chunk > 0) & (self.chunks > 1)):
-                begun = range(int(np.min(begun[0])), int(np.max(begun[1])) + 1)
-            turns += [(local * n - self.p.held) // self.chunk + after for n in begun for after in (0, 1, 2)]
+            first, last = maximum(self.p.held, self.p.known) // local + 1, self.a.prompt_tokens // local
+            turns += [(local * n - self.p.held) // self.chunk + after for n in (first, last) for after in (0, 1, 2)]
         return turns
 
     def _through(self, j: Num) -> Num:
