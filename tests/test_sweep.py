@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import OVERLAPS, field, scenarios, whole
 
@@ -47,6 +47,7 @@ def assert_equal_at(swept: Any, index: tuple[int, ...], alone: Any) -> None:
 
 
 @pytest.mark.parametrize("name", NUMERIC)
+@settings(max_examples=settings().max_examples // 3)
 @given(data=st.data())
 def test_a_sweep_over_any_number_is_an_evaluation_of_each(name: str, data: st.DataObject) -> None:
     scenario = data.draw(scenarios(overlap=st.sampled_from((None, *OVERLAPS))))
