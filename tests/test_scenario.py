@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from strategies import scenarios
 
@@ -98,6 +98,7 @@ def test_ids_are_read_whatever_their_case() -> None:
 
 
 @given(scenarios())
+@example(Scenario(decode_step_seconds=0.0033570126878492883, prefill_seconds=0.00012345678901234567))
 def test_a_scenario_survives_being_written_as_text(scenario: Scenario) -> None:
     assert from_text({name: str(value) for name, value in scenario.changed().items()}) == scenario
     assert from_text({name: str(value) for name, value in scenario}) == scenario
