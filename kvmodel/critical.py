@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from kvmodel.evaluate import amounts_of
-from kvmodel.handoff import Amounts, handoff
+from kvmodel.handoff import handoff
 from kvmodel.plan import Plan, plan_of
+from kvmodel.progress import Amounts
 from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario
 from kvmodel.verdict import GAP_MARK
 

@@ -1,6 +1,6 @@
 """The timeline part by part: when each layer or chunk is computed and when it crosses.
 
-`kvmodel.handoff` needs only the end of the wire and finds it in closed form; a picture needs every
+`kvmodel.progress` needs only the end of the wire and finds it in closed form; a picture needs every
 part. Both follow the same recursion, and a test holds them together.
 """
 
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from kvmodel.handoff import Amounts, Pace, progress
 from kvmodel.plan import Plan
+from kvmodel.progress import Amounts, Pace, progress
 
 MAX_DRAWN = 160
 """Parts beyond this are drawn in groups."""
@@ -55,6 +55,7 @@ def timeline_parts(plan: Plan, amounts: Amounts, limit: int = MAX_DRAWN) -> Part
     if plan.overlap == "chunk":
         numbers = np.arange(1, chunks + 1)
         ends = np.asarray(pace.computed(numbers), dtype=float) + np.zeros(chunks)
+        ends[-1] = p.prefill_seconds  # the last chunk leaves once its logits are made
         sent = np.append(np.asarray(pace.sent(numbers), dtype=float) + np.zeros(chunks), pace.total_x)
         x, kind = np.diff(sent), "chunk"
     else:

@@ -19,7 +19,7 @@ _UNITS: dict[str, dict[str, float]] = {
     "s": _SECONDS,
     "FLOP": {p + "FLOP": f for p, f in _DECIMAL.items()},
     "FLOP/s": {p + "FLOP/s": f for p, f in _DECIMAL.items()},
-    "parameters": {"": 1.0, "k": 1e3, "M": 1e6, "B": 1e9, "T": 1e12},
+    "parameters": {"k": 1e3, "M": 1e6, "B": 1e9, "T": 1e12},
     "1": {"": 1.0, "%": 1e-2},
 }
 _UNITS["B/s"] = {f"{unit}/s": factor for unit, factor in _UNITS["B"].items()}

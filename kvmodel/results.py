@@ -91,7 +91,7 @@ class Evaluation:
     gap_seconds: Num
     """From the end of prefill until decode can start: exposed transfer and fixed times."""
     gap_share: Num
-    """Gap over TTFT (over the second token's time where prefill releases the first)."""
+    """Gap over TTFT; may pass 1 where prefill releases the first token before the gap."""
     ttft_seconds: Num
     """From arrival to the first token."""
     second_token_seconds: Num

@@ -147,7 +147,7 @@ def bounds(record: type[Record], name: str) -> tuple[float | None, float | None]
 
 
 _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
-_DECIMAL = re.compile(r"[+-]?(\d{1,18}(\.\d{0,18})?|\.\d{1,18})(e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE)
+_DECIMAL = re.compile(r"[+-]?(\d{1,18}(\.\d{0,30})?|\.\d{1,30})(e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE)
 
 
 def from_text(texts: Mapping[str, str], base: Scenario | None = None) -> Scenario:

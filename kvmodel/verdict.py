@@ -7,9 +7,10 @@ colours it (`exposed`, `wire`, ...), all else carries an empty one.
 from __future__ import annotations
 
 from kvmodel.display import bytes_text, count_text, share_text, shared_time_unit, time_text
-from kvmodel.handoff import Amounts, decode_memory, handoff, prefill_memory
+from kvmodel.handoff import decode_memory, handoff, prefill_memory
 from kvmodel.parts import timeline_parts
 from kvmodel.plan import STRUCTURE, Plan, build_plan
+from kvmodel.progress import Amounts
 from kvmodel.results import Evaluation
 from kvmodel.scenario import Scenario
 
@@ -39,16 +40,19 @@ def reason_of(plan: Plan, amounts: Amounts, scenario: Scenario) -> str:
             gpus = side.rank_count
             what = f"{bytes_text(memory.weights * gpus)} of weights"
             if memory.weights <= memory.usable:
-                what += f" and {bytes_text(memory.cache * gpus)} of cache"
-            have = f"{gpus} × {side.accelerator.name} of {bytes_text(side.accelerator.hbm_bytes)}"
-            return f"{what} do not fit on {have} ({phase} side): {remedy(scenario, amounts, phase)}"
+                what += f" and {bytes_text(memory.cache * gpus)} of cache exceed"
+            else:
+                what += " do not fit on"
+            return f"{what} {gpus} × {side.accelerator.name} ({phase}): {remedy(scenario, amounts, phase)}"
     return ""
 
 
 def remedy(scenario: Scenario, amounts: Amounts, phase: str) -> str:
     """The smallest TP that fits, or that none does."""
     tp = fitting_tp(scenario, amounts, phase)
-    return f"use TP {tp} or more" if tp else "no TP up to 64 fits; use a smaller batch, narrower weights or larger memory"
+    if tp is not None and tp <= getattr(scenario, f"{phase}_tp"):
+        return "use attention DP 1"
+    return f"use TP {tp} or more" if tp else "no TP up to 64 fits"
 
 
 def fitting_tp(scenario: Scenario, amounts: Amounts, phase: str) -> int | None:

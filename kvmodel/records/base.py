@@ -33,7 +33,7 @@ def _quantity(unit: str) -> BeforeValidator:
 
 
 def _refuse_bare(value: object, unit: str) -> object:
-    if isinstance(value, int | float) and not isinstance(value, bool) and value != 0:
+    if isinstance(value, bool) or (isinstance(value, int | float) and value != 0):
         return parse_quantity(repr(value), unit)
     return value
 

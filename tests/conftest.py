@@ -1,0 +1,31 @@
+"""What every test shares: hypothesis profiles and the folder of published material beside the checkout."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+_QUIET = (HealthCheck.too_slow, HealthCheck.filter_too_much)
+settings.register_profile("quick", max_examples=60, deadline=None, derandomize=True, suppress_health_check=_QUIET)
+settings.register_profile("long", max_examples=3000, deadline=None, suppress_health_check=_QUIET)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository's top folder."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Published material that is not part of the repository; the test is skipped where it is absent."""
+    folder = ROOT.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip("the folder of published material is not here")
+    return folder

@@ -1,0 +1,91 @@
+"""Random scenarios: every field of `Scenario` that a test leaves open, within its own bounds."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from kvmodel import BadScenarioError, Scenario
+from kvmodel.dtypes import WireDtype
+from kvmodel.plan import plan_of
+from kvmodel.records.engine import Overlap
+from kvmodel.registry import accelerators, engines, links
+from kvmodel.scenario import bounds
+
+MODELS = (
+    "llama-3-70b",
+    "llama-2-7b",
+    "deepseek-v3",
+    "deepseek-v3.2",
+    "gpt-oss-120b",
+    "gemma-3-27b",
+    "gemma-3n-e4b",
+    "llama-4-scout",
+    "llama-4-maverick",
+    "qwen3-next-80b-a3b",
+    "nemotron-3-super",
+    "jamba-1.5-mini",
+    "mixtral-8x7b",
+)
+"""One model of every attention kind and mixture of kinds."""
+
+OVERLAPS = get_args(Overlap)
+
+
+def whole(low: int, high: int) -> st.SearchStrategy[int]:
+    """Whole numbers of every magnitude, small ones as often as large ones."""
+    return st.integers(0, max(1, (high - low).bit_length())).flatmap(lambda bits: st.integers(low, min(high, low + 2**bits - 1)))
+
+
+def field(name: str) -> st.SearchStrategy[Any]:
+    """Values inside the bounds that `Scenario` states for a numeric field."""
+    low, high = bounds(Scenario, name)
+    if low is None:
+        return st.floats(1e-3, 30.0)
+    return whole(int(low), int(high or low))
+
+
+def _fields(longest: int) -> dict[str, st.SearchStrategy[Any]]:
+    return {
+        "model": st.sampled_from(MODELS),
+        "prompt_tokens": whole(1, longest),
+        "output_tokens": field("output_tokens"),
+        "batch": st.one_of(st.just(1), whole(1, 64)),
+        "prefill_held_tokens": st.one_of(st.just(0), whole(0, longest)),
+        "decode_held_tokens": st.one_of(st.just(0), whole(0, longest)),
+        "kv_dtype": st.sampled_from(("auto", "bf16", "fp8", "int4")),
+        "wire_dtype": st.sampled_from(("same", "same", *get_args(WireDtype))),
+        "prefill_accelerator": st.sampled_from(sorted(accelerators())),
+        "decode_accelerator": st.sampled_from(sorted(accelerators())),
+        "prefill_tp": st.sampled_from((1, 2, 3, 8, 16)),
+        "decode_tp": st.sampled_from((1, 2, 4, 8, 16)),
+        "prefill_pp": st.sampled_from((1, 2)),
+        "decode_pp": st.sampled_from((1, 2)),
+        "prefill_attention_dp": st.sampled_from((1, 1, 8)),
+        "decode_attention_dp": st.sampled_from((1, 1, 8)),
+        "link": st.sampled_from(sorted(links())),
+        "lanes": st.one_of(st.just("auto"), whole(1, 16)),
+        "shared_by": st.one_of(st.just(1), whole(1, 16)),
+        "engine": st.sampled_from(sorted(engines())),
+        "overlap": st.sampled_from((None, *OVERLAPS)),
+        "block_tokens": st.one_of(st.none(), whole(1, 1024)),
+        "chunk_tokens": st.one_of(st.none(), whole(16, longest)),
+        "prefill_seconds": st.one_of(st.none(), field("prefill_seconds")),
+        "decode_step_seconds": st.one_of(st.none(), st.floats(1e-3, 0.2)),
+        "link_gbytes_per_s": st.one_of(st.none(), st.floats(0.1, 900.0)),
+        "decode_batch": whole(1, 256),
+    }
+
+
+@st.composite
+def scenarios(draw: st.DrawFn, longest: int = 50_000, **fixed: Any) -> Scenario:
+    """Scenarios that can be evaluated; a field given is a value or a strategy of its own."""
+    fields = _fields(longest) | {k: v if isinstance(v, st.SearchStrategy) else st.just(v) for k, v in fixed.items()}
+    drawn = Scenario(**{name: draw(strategy) for name, strategy in fields.items()})
+    try:
+        plan_of(drawn)
+    except BadScenarioError:  # a wire wider than the cache, or layer-both where prefill makes the first token
+        assume(False)
+    return drawn

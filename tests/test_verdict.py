@@ -1,0 +1,127 @@
+"""The answer in a sentence: each template with its numbers, one coloured quantity, at most 125 characters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import OVERLAPS, scenarios
+
+from kvmodel import Scenario, evaluate
+from kvmodel.display import NARROW_SPACE
+from kvmodel.evaluate import amounts_of
+from kvmodel.handoff import decode_memory, prefill_memory
+from kvmodel.plan import plan_of
+from kvmodel.registry import accelerators, models
+from kvmodel.verdict import answer, plain, reason_of
+
+LONGEST = 125
+MEASURED = {"prefill_seconds": 0.4, "decode_step_seconds": 0.020}
+
+
+def spaced(text: str) -> str:
+    """A sentence with a narrow space before each unit, as the page sets it."""
+    for unit in ("ms", "s", "µs", "GB", "B", "%"):
+        text = text.replace(f"~{unit}", NARROW_SPACE + unit)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        # 53.687 ms of 0.4 + 0.0537 + 500 x 0.02 = 10.4537 s: half a percent, as published
+        (MEASURED, "The handoff adds 53.7~ms, 0.514~% of the request."),
+        ({"decode_held_tokens": 8192}, "Decode already holds this prompt: 0~B to move."),
+        # the last of 80 layers: 0.671 ms
+        ({**MEASURED, "overlap": "layer"}, "The wire hides behind prefill: of 53.7~ms on the link, decode waits for 0.671~ms."),
+        # 2,684,354,560 B / 1.25 GB/s = 2.147 s; layer by layer 80 x - 79 c = 2.147 - 0.395
+        ({**MEASURED, "link": "ethernet-10"}, "Nothing is hidden: 2.15~s of 2.57~s is the wire; layer by layer it would be 1.75~s."),
+        # 33.55 ms a layer behind 10 ms: (800 - 10) / 33.55 = 23 have crossed
+        (
+            {"prefill_seconds": 0.8, "link_gbytes_per_s": 1.0, "overlap": "layer"},
+            "Link-bound: 57 of 80 layers have yet to cross when prefill ends, and decode waits 1.89~s.",
+        ),
+        # two chunks of 0.2 s, each 0.19 s on the wire: 0.19 of 0.61 s
+        (
+            {**MEASURED, "prompt_tokens": 4096, "chunk_tokens": 2048, "overlap": "chunk", "link_gbytes_per_s": 2048 * 327_680 / 0.19e9},
+            "Decode sees its first token 31.1~% of TTFT after prefill ends: past the 20~% mark.",
+        ),
+        # 4 ms of dispatch and admission; TTFT 0.4 + 0.02 + 4 ms and the last layer's
+        (
+            {"prefill_seconds": 0.3, "decode_step_seconds": 0.020, "overlap": "layer", "engine": "layerwise-push", "lanes": 8},
+            "The bytes hide; the 4.00~ms of fixed handoff does not, and it is 1.23~% of TTFT.",
+        ),
+        # 5 + 2 ms, 11 us, and 80 x 8 blocks of messages at 0.29 us x 0.67, against 0.87 ms of bytes at 48 GB/s
+        ({**MEASURED, "engine": "vllm-nixl", "prompt_tokens": 128}, "At 128 tokens the fixed cost, 7.14~ms, outweighs the bytes."),
+        # 141.1 GB, of which 0.9 x 80 GB fit a GPU: 70.6 + 1.3 GB at TP 2
+        (
+            {"prefill_tp": 1, "decode_tp": 8},
+            "141~GB of weights do not fit on 1 × H100 SXM (prefill): use TP 2 or more.",
+        ),
+        # 64 x 2.68 GB of prompts and 35.3 GB of weights a rank
+        (
+            {"prefill_tp": 4, "batch": 64},
+            "141~GB of weights and 172~GB of cache exceed 4 × H100 SXM (prefill): use TP 8 or more.",
+        ),
+        (
+            {"model": "phi-4", "prefill_tp": 4, "decode_tp": 1},
+            "10 KV heads neither divide by TP 4 nor divide it on the prefill side: use TP 5.",
+        ),
+    ],
+)  # fmt: skip
+def test_each_sentence(changes: dict[str, Any], sentence: str) -> None:
+    assert evaluate(Scenario(**changes)).verdict == spaced(sentence)
+
+
+@given(scenarios(longest=1_048_576, overlap=st.sampled_from((None, *OVERLAPS))))
+def test_a_sentence_is_short_ends_once_and_colours_one_quantity(scenario: Scenario) -> None:
+    result = evaluate(scenario)
+    parts = answer(plan_of(scenario), amounts_of(scenario), scenario, result)
+    assert plain(parts) == result.verdict
+    assert len(result.verdict) <= LONGEST
+    assert result.verdict[0].isupper() or result.verdict[0].isdigit()
+    assert result.verdict.endswith(".")
+    coloured = [meaning for _, meaning in parts if meaning]
+    assert coloured in ([["exposed"], ["wire"]] if result.feasible else [[]])
+
+
+@pytest.mark.parametrize("accelerator", sorted(accelerators()))
+@pytest.mark.parametrize("tp", [1, 8, 64])
+def test_the_longest_names_still_make_a_short_sentence(accelerator: str, tp: int) -> None:
+    for model in sorted(models()):
+        for batch in (1, 1024):
+            scenario = Scenario(
+                model=model, batch=batch, prompt_tokens=1_048_576, prefill_tp=tp, decode_tp=tp, prefill_pp=1,
+                prefill_accelerator=accelerator, decode_accelerator=accelerator, weight_dtype="fp32",
+            )  # fmt: skip
+            assert len(evaluate(scenario).verdict) <= LONGEST
+
+
+@given(scenarios(longest=1_048_576))
+def test_a_reason_stands_exactly_where_a_scenario_is_infeasible(scenario: Scenario) -> None:
+    result, plan, amounts = evaluate(scenario), plan_of(scenario), amounts_of(scenario)
+    fits = prefill_memory(plan, amounts).fits and decode_memory(plan, amounts).fits
+    assert result.feasible == (fits and not plan.refusal)
+    assert bool(result.reason) is (not result.feasible)
+    assert reason_of(plan, amounts, scenario) == result.reason
+
+
+@given(scenarios(longest=1_048_576, prefill_pp=1, decode_pp=1))
+def test_the_tp_that_a_reason_names_fits_that_side(scenario: Scenario) -> None:
+    reason = evaluate(scenario).reason
+    if ": use TP " in reason and "or more" in reason:
+        side = "prefill" if "(prefill)" in reason else "decode"
+        tp = int(reason.split(": use TP ")[1].split()[0])
+        better = scenario.with_changes(**{f"{side}_tp": tp, f"{side}_attention_dp": 1})
+        plan, amounts = plan_of(better), amounts_of(better)
+        assert (prefill_memory if side == "prefill" else decode_memory)(plan, amounts).fits
+        assert not getattr(plan, side).refusal
+
+
+def test_replicas_that_do_not_fit_are_told_to_shard() -> None:
+    scenario = Scenario(decode_tp=8, decode_attention_dp=8, decode_batch=1, prompt_tokens=200_000)
+    reason = evaluate(scenario).reason
+    assert reason.endswith("(decode): use attention DP 1")
+    assert evaluate(scenario.with_changes(decode_attention_dp=1)).feasible
