@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from kvmodel.evaluate import amounts_of, sweep
-from kvmodel.handoff import Amounts
 from kvmodel.plan import Plan, plan_of
+from kvmodel.progress import Amounts
 from kvmodel.results import Evaluation
 from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario
 

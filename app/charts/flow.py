@@ -14,8 +14,8 @@ from app.charts.marks import Label, labels
 from app.charts.scale import NARROW, WIDE
 from app.charts.spec import Figure, Spec, Table, at, colour
 from app.charts.turn import DRAWN, TITLES, Key, TurnRow
+from kvmodel.designs import Design
 from kvmodel.display import bytes_text, count_text
-from kvmodel.turn import Design
 
 MAX_EDGE, MIN_EDGE = 26.0, 2.0
 """Pixels of the widest and the thinnest KV edge."""

@@ -10,11 +10,12 @@ import numpy as np
 
 from app.charts.spec import Table
 from app.state import State
+from kvmodel.designs import Design
 from kvmodel.display import bytes_text, count_text, shared_time_unit, time_text
 from kvmodel.evaluate import amounts_of
 from kvmodel.plan import plan_of
 from kvmodel.results import pick
-from kvmodel.turn import Design, designs
+from kvmodel.turn import designs
 from kvmodel.verdict import Sentence, plain
 
 TITLES = {
