@@ -19,7 +19,7 @@ from kvmodel.parallel import check_tp
 from kvmodel.parameters import layer_parameters, model_parameters
 from kvmodel.records.engine import Engine
 from kvmodel.records.hardware import Accelerator, Link
-from kvmodel.records.model import Mla, ModelSpec
+from kvmodel.records.model import Compressed, Mla, ModelSpec
 from kvmodel.scenario import Scenario
 from kvmodel.terms import Placement
 from kvmodel.wire import Lane, LayerWire, copies_of, derived_lanes, extra_seconds_per_byte, lane_of, wire_ratio
@@ -167,7 +167,7 @@ def build_plan(
         )
         for group in spec.groups
     )
-    one_reader = how.mla_copies == "single" and any(isinstance(group.attention, Mla) for group in spec.groups)
+    one_reader = how.mla_copies == "single" and any(isinstance(group.attention, Mla | Compressed) for group in spec.groups)
     extra = extra_seconds_per_byte(how, ratio, sender, receiver)
     chunk = chunk_tokens or how.chunk_tokens or (DEFAULT_CHUNK_TOKENS if chosen_overlap == "chunk" else None)
     return Plan(

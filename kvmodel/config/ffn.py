@@ -1,0 +1,125 @@
+"""Feed-forward blocks: dense or experts, by layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kvmodel.config.heads import hidden_size
+from kvmodel.config.reader import Reader
+from kvmodel.errors import BadConfigError
+from kvmodel.records.model import Dense, Ffn, Moe
+
+
+def has_experts(reader: Reader) -> bool:
+    """Whether any layer routes its tokens to experts."""
+    if reader.has("enable_moe_block") and not reader.flag("enable_moe_block"):
+        return False
+    return (_number(reader, "num_experts", 0) or 0) > 1
+
+
+def feed_forward(reader: Reader, layer: int, layers: int) -> Ffn:
+    """The block of a layer that follows its attention."""
+    if has_experts(reader) and _routes(reader, layer, layers):
+        return experts(reader, layer)
+    return dense(reader, layer)
+
+
+def dense(reader: Reader, layer: int) -> Dense:
+    """A dense block."""
+    for name in ("intermediate_size_mlp", "dense_intermediate_size", "ffn_config.ffn_hidden_size", "intermediate_size"):
+        inter = reader.optional(name, layer=layer)
+        if inter is not None:
+            return Dense(inter=max(1, inter // 2) if reader.family.half_inter else inter, gated=_gated(reader))
+    hidden = hidden_size(reader)
+    ratio = reader.optional("expansion_ratio") or 4
+    reader.note("intermediate_size", ratio * hidden, "derived", why=f"{ratio} times the hidden size")
+    return Dense(inter=ratio * hidden, gated=_gated(reader))
+
+
+def experts(reader: Reader, layer: int) -> Moe:
+    """A mixture of experts."""
+    inter = reader.optional("moe_intermediate_size", layer=layer) or reader.whole("intermediate_size", layer=layer)
+    count, top_k = _number(reader, "num_experts", layer), _number(reader, "num_experts_per_tok", layer)
+    if not count or not top_k or top_k > count:
+        path = reader.find("num_experts_per_tok")[1]
+        raise BadConfigError(f"config: {path}: got {top_k or 'nothing'} of {count or 'no'} experts; allowed: from 1 to their number")
+    return Moe(
+        experts=count,
+        top_k=top_k,
+        inter=inter,
+        shared_inter=_shared(reader, layer, inter),
+        gated=_gated(reader),
+        latent=reader.optional("moe_latent_size", low=0) or 0,
+    )
+
+
+def _number(reader: Reader, name: str, layer: int) -> int | None:
+    return reader.optional(name, low=0, layer=layer)
+
+
+def _gated(reader: Reader) -> bool:
+    acts = (reader.stated("mlp_hidden_act")[0], reader.stated("hidden_act")[0])
+    return reader.family.gated and "relu2" not in acts
+
+
+def _shared(reader: Reader, layer: int, inter: int) -> int:
+    """Width of the expert that every token visits."""
+    if reader.has("enable_moe_block"):
+        return dense(reader, layer).inter
+    if reader.family.shared_expert:
+        return reader.whole("intermediate_size", layer=layer)
+    width = reader.optional("shared_expert_intermediate_size", low=0)
+    number = _number(reader, "n_shared_experts", layer)
+    if width is not None:
+        return min(width * max(1, number or 1), 10_000_000)
+    return min((number or 0) * inter, 10_000_000)
+
+
+def _routes(reader: Reader, layer: int, layers: int) -> bool:
+    """Whether a layer of a model with experts has them."""
+    listed = _by_list(reader, layer, layers)
+    return _by_rule(reader, layer, layers) if listed is None else listed
+
+
+def _by_list(reader: Reader, layer: int, layers: int) -> bool | None:
+    kinds = reader.items("mlp_layer_types", count=layers)
+    if kinds is not None:
+        return kinds[layer] in ("sparse", "moe", "hash_moe")
+    chosen: Any = reader.items("moe_layers")
+    if chosen is None and reader.stated("moe_layers_enum")[0] is not None:
+        text = reader.text("moe_layers_enum") or ""
+        chosen = [int(part) for part in text.split(",") if part.strip().isdigit() and len(part) < 6]
+    if chosen is not None:
+        return layer in chosen
+    if isinstance(reader.stated("moe_layer_freq")[0], list):
+        return bool((reader.items("moe_layer_freq", count=layers) or [])[layer])
+    return None
+
+
+def _by_rule(reader: Reader, layer: int, layers: int) -> bool:
+    if layer in (reader.items("mlp_only_layers") or []):
+        return False
+    if layer < (reader.optional("first_k_dense_replace", low=0) or 0):
+        return False
+    if reader.has("expert_layer_period"):
+        return layer % reader.whole("expert_layer_period") == (reader.optional("expert_layer_offset", low=0) or 0)
+    if reader.has("interleave_moe_layer_step"):
+        return (layer + 1) % reader.whole("interleave_moe_layer_step") == 0
+    if reader.has("moe_layer_start_index"):
+        return _from_start(reader, layer, layers)
+    if reader.has("decoder_sparse_step"):
+        return (layer + 1) % reader.whole("decoder_sparse_step") == 0
+    return layer % (reader.optional("moe_layer_freq") or 1) == 0
+
+
+def _from_start(reader: Reader, layer: int, layers: int) -> bool:
+    """ERNIE 4.5: experts from one layer to another, at an interval. Entries of a list are for text and images."""
+    bounds = [_number_or_first(reader, name) for name in ("moe_layer_start_index", "moe_layer_end_index")]
+    last = layers - 1 if bounds[1] == -1 else bounds[1]
+    interval = reader.optional("moe_layer_interval") or 1
+    return bounds[0] <= layer <= last and (layer + 1) % interval == 0
+
+
+def _number_or_first(reader: Reader, name: str) -> int:
+    value = reader.optional(name, low=-1, layer=0)
+    return -1 if value is None else value
