@@ -229,6 +229,16 @@ class ModelCache:
         return self.prompt_bytes(tokens + 1) - self.prompt_bytes(tokens)
 
 
+def total_cache(layers: tuple[tuple[int, LayerCache], ...]) -> ModelCache:
+    """The cache of (number of layers, one layer's cache) pairs."""
+    return ModelCache(
+        bytes_per_token=sum(n * (layer.growing + layer.indexer) for n, layer in layers),
+        window_bytes_max=sum(n * layer.window_bytes for n, layer in layers),
+        state_bytes=sum(n * layer.state for n, layer in layers),
+        layers=layers,
+    )
+
+
 def model_cache(model: ModelSpec, *, kv_dtype: str = "auto", tp: int = 1, keeps_all_chunked: bool = False) -> ModelCache:
     """The cache of all layers on one of `tp` attention ranks; `tp=1` is the whole model, one copy.
 
@@ -238,9 +248,4 @@ def model_cache(model: ModelSpec, *, kv_dtype: str = "auto", tp: int = 1, keeps_
     """
     dtype = kv_dtype_of(model, kv_dtype)
     layers = tuple((group.count, layer_cache(group, kv_dtype=dtype, tp=tp, keeps_all_chunked=keeps_all_chunked)) for group in model.groups)
-    return ModelCache(
-        bytes_per_token=sum(n * (layer.growing + layer.indexer) for n, layer in layers),
-        window_bytes_max=sum(n * layer.window_bytes for n, layer in layers),
-        state_bytes=sum(n * layer.state for n, layer in layers),
-        layers=layers,
-    )
+    return total_cache(layers)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby, pairwise
+from itertools import groupby
 
 from kvmodel import registry
 from kvmodel.cache import ModelCache, kv_dtype_of, layer_cache, model_cache
@@ -17,6 +17,7 @@ from kvmodel.errors import BadScenarioError
 from kvmodel.memory import USABLE_MEMORY
 from kvmodel.parallel import check_tp
 from kvmodel.parameters import layer_parameters, model_parameters
+from kvmodel.ranks import stage_caches
 from kvmodel.records.engine import Engine
 from kvmodel.records.hardware import Accelerator, Link
 from kvmodel.records.model import Compressed, Mla, ModelSpec
@@ -192,16 +193,9 @@ def build_plan(
 
 
 def _stages(place: Placement, pp: int) -> tuple[ModelCache, ...]:
-    whole = model_cache(place.model, kv_dtype=place.kv_dtype, tp=place.attention_tp, keeps_all_chunked=place.keeps_all_chunked)
-    if pp == 1:
-        return (whole,)
-    sequence = place.model.sequence
-    edges = [round(stage * len(sequence) / pp) for stage in range(pp + 1)]
-    stages = []
-    for low, high in pairwise(edges):
-        layers = tuple((sequence[low:high].count(g), whole.layers[g][1]) for g in range(len(whole.layers)))
-        stages.append(ModelCache(0.0, 0.0, 0.0, layers))
-    return tuple(dict.fromkeys(stages))
+    """Caches of the pipeline stages that differ."""
+    tp, keeps = place.attention_tp, place.keeps_all_chunked
+    return tuple(dict.fromkeys(stage_caches(place.model, kv_dtype=place.kv_dtype, tp=tp, pp=pp, keeps_all_chunked=keeps)))
 
 
 def _rank_weights(place: Placement, pp: int) -> float:

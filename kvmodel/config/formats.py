@@ -71,7 +71,7 @@ def dtype_named(name: str, path: str) -> StoredDtype:
 def _activations(reader: Reader) -> StoredDtype:
     stated = reader.text("torch_dtype")
     if stated is None or stated == "auto":
-        reader.note("torch_dtype", "bfloat16", "derived", why="bf16, in which models are served")
+        reader.note("torch_dtype", "bfloat16", "derived", why="in which models are served")
         return "bf16"
     dtype = dtype_named(stated, reader.find("torch_dtype")[1])
     if dtype == "fp32":

@@ -31,8 +31,9 @@ def hidden_size(reader: Reader) -> int:
 
 
 def context_length(reader: Reader) -> int | None:
-    """Longest context the file states, or its class's."""
-    return reader.optional("max_position_embeddings", high=MAX_CONTEXT)
+    """Longest context the file states."""
+    stated = reader.stated("max_position_embeddings")[0] is not None
+    return None if not stated else reader.optional("max_position_embeddings", high=MAX_CONTEXT)
 
 
 def query_heads(reader: Reader, layer: int | None = None) -> int:
@@ -60,10 +61,9 @@ def heads_of(reader: Reader, layer: int) -> Heads:
 def checked(reader: Reader, heads: Heads) -> Heads:
     """The heads, if each KV head serves the same number of query heads. Raises BadConfigError."""
     if heads.kv_heads > heads.q_heads or heads.q_heads % heads.kv_heads:
-        path = reader.find("num_key_value_heads")[1]
-        raise BadConfigError(
-            f"config: {path}: got {heads.kv_heads} KV heads for {heads.q_heads} attention heads; allowed: a divisor of the attention heads"
-        )
+        path, origin = reader.find("num_key_value_heads")[1:]
+        came = f"{heads.kv_heads} KV heads" + (" (the class default)" if origin == "class default" else "")
+        raise BadConfigError(f"config: {path}: got {came} for {heads.q_heads} attention heads; allowed: a divisor of the attention heads")
     return heads
 
 

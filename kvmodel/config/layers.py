@@ -126,7 +126,7 @@ def _window(reader: Reader) -> int | None:
         reader.warn("some layers are named sliding, but use_sliding_window is false: they keep everything")
         return None
     window, context = reader.whole("sliding_window"), context_length(reader)
-    if context is not None and window >= context and reader.stated("max_position_embeddings")[0] is not None:
+    if context is not None and window >= context:
         reader.warn(f"the sliding window of {window:,} tokens is no shorter than the context of {context:,}: it never binds")
         return None
     return window

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from kvmodel.config.families import Family
-from kvmodel.config.spellings import SPELLINGS
+from kvmodel.config.spellings import PARAMETERS_ONLY, SPELLINGS
 from kvmodel.config.text import shown
 from kvmodel.errors import BadConfigError
 
@@ -28,6 +28,11 @@ class Field:
     """Stated in the file, default of the configuration class, or worked out from other fields."""
     path: str
     """Key in the file, with dots into nested objects; where to state the value if it is not stated."""
+
+    @property
+    def sizes_cache(self) -> bool:
+        """Whether the cache depends on it; other fields size the weights."""
+        return self.name not in PARAMETERS_ONLY
 
 
 class Reader:

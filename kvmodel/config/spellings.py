@@ -55,3 +55,38 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
 
 CANONICAL: dict[str, str] = {other: name for name, others in SPELLINGS.items() for other in others}
 """The usual key for each other spelling."""
+
+PARAMETERS_ONLY = frozenset(
+    {
+        "attn_output_gate",
+        "decoder_sparse_step",
+        "enable_moe_block",
+        "expert_layer_offset",
+        "expert_layer_period",
+        "expansion_ratio",
+        "first_k_dense_replace",
+        "interleave_moe_layer_step",
+        "intermediate_size",
+        "intermediate_size_mlp",
+        "max_position_embeddings",
+        "mlp_layer_types",
+        "mlp_only_layers",
+        "moe_intermediate_size",
+        "moe_latent_size",
+        "moe_layer_end_index",
+        "moe_layer_freq",
+        "moe_layer_interval",
+        "moe_layer_start_index",
+        "n_shared_experts",
+        "num_experts",
+        "num_experts_per_tok",
+        "o_groups",
+        "o_lora_rank",
+        "q_lora_rank",
+        "shared_expert_intermediate_size",
+        "tie_word_embeddings",
+        "use_double_wide_mlp",
+        "vocab_size",
+    }
+)
+"""Fields that size weights and leave the cache alone."""
