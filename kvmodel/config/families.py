@@ -30,6 +30,8 @@ class Family(Sourced):
     """What a layer is where the file does not say: attention, a state, or both side by side."""
     state: Variant | None = None
     """Equations of its state layers."""
+    bare_states: bool = False
+    """Its state layers have no feed-forward block."""
     gated: bool = True
     """Feed-forward blocks have three matrices, not two."""
     shared_expert: bool = False

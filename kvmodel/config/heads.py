@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kvmodel.config.families import UNKNOWN
 from kvmodel.config.reader import Reader
+from kvmodel.config.text import shown
 from kvmodel.errors import BadConfigError
 from kvmodel.records.model import MAX_CONTEXT
 
@@ -73,9 +75,18 @@ def _kv_heads(reader: Reader, q_heads: int, layer: int) -> int:
         return single or q_heads
     kv_heads = reader.optional("num_key_value_heads", layer=layer)
     if kv_heads is None:
+        _refuse_unknown_default(reader)
         reader.note("num_key_value_heads", q_heads, "derived", why="as many as attention heads")
         return q_heads
     return kv_heads
+
+
+def _refuse_unknown_default(reader: Reader) -> None:
+    """Null means as many as attention heads; what leaving the field out means, only the class knows."""
+    model_type = reader.values.get("model_type")
+    if reader.family is UNKNOWN and model_type and not reader.mentions("num_key_value_heads"):
+        came = f"model_type {shown(model_type)} is not understood"
+        raise BadConfigError(f"config: num_key_value_heads is not stated, and {came}: its attention heads may share keys; state it")
 
 
 def _shares_one_head(reader: Reader) -> int | None:

@@ -47,6 +47,8 @@ def layer_kinds(reader: Reader, layers: int) -> list[str]:
             return kinds
     if reader.family.layers != "attention":
         return [reader.family.layers] * layers
+    if reader.family.state:
+        raise BadConfigError(f"config: nothing says which layers of {reader.family.id} keep a state; expected layer_types for each layer")
     return _windowed(reader, layers)
 
 
@@ -93,6 +95,7 @@ def _one_based(reader: Reader, layers: int) -> list[str] | None:
         ("linear_attn_config.full_attn_layers", 1, "state"),
         ("full_attn_idxs", 0, "conv"),
         ("attn_layer_indices", 0, "state"),
+        ("hybrid_layer_ids", 0, "state"),
     ):
         numbers = reader.items(name)
         if numbers is None:
@@ -100,7 +103,8 @@ def _one_based(reader: Reader, layers: int) -> list[str] | None:
         if any(isinstance(n, bool) or not isinstance(n, int) or not first <= n < layers + first for n in numbers):
             raise BadConfigError(f"config: {reader.path(name)}: allowed: layer numbers from {first} to {layers + first - 1}")
         _refuse_gaps(reader, layers, set(numbers))
-        return ["full" if index + first in numbers else rest for index in range(layers)]
+        attends = "parallel" if name == "hybrid_layer_ids" else "full"
+        return [attends if index + first in numbers else rest for index in range(layers)]
     return None
 
 

@@ -70,7 +70,7 @@ def _ffn(reader: Reader, index: int, kind: str, count: int, *, apart: bool) -> F
         return ffn.experts(reader, index)
     if kind == "dense":
         return ffn.dense(reader, index)
-    if apart or (reader.family.layers == "state" and kind == "state"):
+    if apart or (reader.family.bare_states and kind == "state"):
         return None
     return ffn.feed_forward(reader, index, count)
 

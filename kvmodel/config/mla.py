@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kvmodel.config.heads import query_heads
-from kvmodel.config.reader import Reader
+from kvmodel.config.reader import MAX_SIZE, Reader
 from kvmodel.config.text import shown
 from kvmodel.errors import BadConfigError
 from kvmodel.records.model import Indexer, Mla
@@ -45,8 +45,9 @@ def index_key_bytes(dim: int) -> float:
 
 def indexers(reader: Reader, layers: int) -> list[Indexer | None]:
     """The indexer of each layer: all of them, those a schedule keeps, or none."""
-    if reader.stated("sparse_attention_config.sparse_attention_freq")[0] is not None:
-        return _block_indexers(reader, layers)
+    sparse = _block_sparse(reader, layers)
+    if any(sparse):
+        return _block_indexers(reader, sparse)
     if not reader.has("index_topk"):
         return [None] * layers
     dim = reader.whole("index_head_dim")
@@ -74,10 +75,18 @@ def _schedule(reader: Reader, layers: int) -> list[bool]:
     return [max(layer - offset + 1, 0) % frequency == 0 for layer in range(layers)]
 
 
-def _block_indexers(reader: Reader, layers: int) -> list[Indexer | None]:
-    """MiniMax-M3: keys of one head in BF16, no scales. Source: vLLM 0.33.0 models/minimax_m3/common/indexer.py."""
-    flags = reader.items("sparse_attention_config.sparse_attention_freq", count=layers) or []
-    dim, blocks = reader.whole("index_head_dim"), reader.optional("sparse_attention_config.sparse_topk_blocks") or 16
-    block = reader.optional("sparse_attention_config.sparse_block_size") or 128
-    one = Indexer(bytes_per_token=2.0 * dim, heads=reader.whole("index_n_heads"), dim=dim, top_k=min(blocks * block, 10_000_000))
-    return [one if flag else None for flag in flags]
+def _block_sparse(reader: Reader, layers: int) -> list[bool]:
+    """MiniMax-M3: layers whose attention picks blocks of tokens."""
+    flags = reader.items("sparse_attention_config.sparse_attention_freq", count=layers)
+    if flags is None:
+        types = reader.stated("layer_types")[0]
+        flags = [name == "minimax_m3_sparse" for name in types] if isinstance(types, list) and len(types) == layers else []
+    return [bool(flag) for flag in flags]
+
+
+def _block_indexers(reader: Reader, sparse: list[bool]) -> list[Indexer | None]:
+    """Keys of one head in BF16, no scales. Source: vLLM 0.33.0 models/minimax_m3/common/indexer.py."""
+    dim, blocks = reader.whole("index_head_dim"), reader.optional("index_topk_blocks") or 16
+    tokens = min(blocks * (reader.optional("index_block_size") or 128), MAX_SIZE)
+    one = Indexer(bytes_per_token=2.0 * dim, heads=reader.whole("index_n_heads"), dim=dim, top_k=tokens)
+    return [one if flag else None for flag in sparse]

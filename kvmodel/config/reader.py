@@ -65,6 +65,10 @@ class Reader:
             return self.family.defaults[name], self.path(name), "class default"
         return (None if value is _MISSING else value), self.path(key), "file"
 
+    def mentions(self, name: str) -> bool:
+        """Whether the file names the field under any spelling, be it null."""
+        return self._look(name)[0] is not _MISSING
+
     def has(self, name: str) -> bool:
         """Whether the file or the class gives the field a value."""
         return self.find(name)[0] is not None

@@ -23,7 +23,6 @@ _KEYS = {
     "encoder_layers": "an encoder beside the decoder",
     "num_decoder_layers": "an encoder beside the decoder",
     "lru_width": "an RG-LRU state",
-    "attention_hidden_size": "attention of another width",
 }
 _SHAPES_A_CACHE = re.compile(
     r"kv_|_kv|cache|window|chunk|mamba|ssm|wkv|rwkv|recurrent|hyena|retention|retentive|compress|latent|linear_attn|linear_attention"
@@ -109,7 +108,7 @@ def _refuse_types(reader: Reader, model_type: str) -> None:
     if reader.values.get("is_encoder_decoder") is True:
         raise BadConfigError("config: an encoder-decoder: its cross-attention cache is not modelled; use a decoder-only model")
     reason = _refusals().get(model_type) or _refusals().get(model_type.removesuffix("_text"))
-    if reason is None and ("vision" in model_type or "audio" in model_type) and reader.family is UNKNOWN:
+    if reason is None and any(word in model_type for word in ("vision", "audio", "encoder")) and reader.family is UNKNOWN:
         reason = _refusals()["clip"]
     if reason is not None:
         raise BadConfigError(f"config: model_type {shown(model_type)} {reason}")

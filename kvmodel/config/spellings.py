@@ -41,6 +41,8 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "first_k_dense_replace": ("num_dense_layers",),
     "index_head_dim": ("sparse_attention_config.sparse_index_dim",),
     "index_n_heads": ("sparse_attention_config.sparse_num_index_heads",),
+    "index_topk_blocks": ("sparse_attention_config.sparse_topk_blocks",),
+    "index_block_size": ("sparse_attention_config.sparse_block_size",),
     "num_nextn_predict_layers": ("mtp_num_hidden_layers", "num_mtp_modules", "num_mtp_layers"),
     "mamba_num_heads": ("mamba_n_heads", "n_mamba_heads"),
     "mamba_head_dim": ("mamba_d_head", "mamba_headdim"),
