@@ -83,7 +83,8 @@ class _Maker:
         stateful = any(kind in ("state", "parallel") for kind in kinds)
         self.state = state_layer(reader, dtype) if stateful else None
         self.convolution = short_convolution(reader, dtype) if "conv" in kinds else None
-        self.latent = latent_attention(reader) if is_latent(reader) and "full" in kinds else None
+        attends = any(kind in ("full", "sliding", "chunked", "parallel") for kind in kinds)
+        self.latent = latent_attention(reader) if is_latent(reader) and attends else None
         self.window = _window(reader) if "sliding" in kinds else None
 
     def attention(self, index: int, kind: str) -> Attention:
