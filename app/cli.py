@@ -113,7 +113,7 @@ def scenario_of(texts: dict[str, str]) -> Scenario:
     return from_text(texts)
 
 
-def read_config(path: str) -> ParsedConfig:
+def read_config(path: str, *, speculation: bool = False) -> ParsedConfig:
     """Read a configuration file. Raises BadConfigError for one that cannot be used."""
     try:
         raw = Path(path).read_bytes()
@@ -125,7 +125,7 @@ def read_config(path: str) -> ParsedConfig:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise BadConfigError(f"model: {path[:100]!r} is not UTF-8 text; expected a config.json") from None
-    return parse_model_config(text, name=Path(path).stem)
+    return parse_model_config(text, name=Path(path).stem, speculation=speculation)
 
 
 def _evaluate(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
@@ -152,10 +152,11 @@ def _turn(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
 
 
 def _model(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
-    texts = read_flags(rest, ["tp", "kv_dtype", "tokens", "attention_dp", "pp"])
+    texts = read_flags(rest, ["tp", "kv_dtype", "tokens", "attention_dp", "pp", "speculation"])
     name: str = options.model_name
     looks_like_file = name.endswith(".json") or Path(name).is_file()
-    parsed = read_config(name) if looks_like_file else ParsedConfig(registry.find_model(name), (), ())
+    speculation = _on(texts.get("speculation", "off"))
+    parsed = read_config(name, speculation=speculation) if looks_like_file else ParsedConfig(registry.find_model(name), (), ())
     tp = _renamed("tp", "prefill_tp", texts.get("tp", "1"))
     tokens = _renamed("tokens", "prompt_tokens", texts.get("tokens", "8192"))
     kv_dtype: KvDtype = _renamed("kv_dtype", "kv_dtype", texts.get("kv_dtype", "auto"))
@@ -163,6 +164,12 @@ def _model(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     pp = _renamed("pp", "prefill_pp", texts.get("pp", "1"))
     result = model_row(parsed, tp=tp, tokens=tokens, kv_dtype=kv_dtype, attention_dp=dp, pp=pp)
     return result, answers.model_text(parsed, result, tokens)
+
+
+def _on(text: str) -> bool:
+    if text not in ("on", "off"):
+        raise BadScenarioError(f"speculation: got {text[:60]!r}; allowed: on, off")
+    return text == "on"
 
 
 def _renamed(name: str, field: str, text: str) -> Any:
@@ -232,7 +239,11 @@ _COMMANDS: dict[str, tuple[Any, str, Sequence[type[Record]]]] = {
     "evaluate": (_evaluate, "what one handoff costs", (Scenario,)),
     "critical": (_critical, "from which prompt on the handoff matters", (Scenario,)),
     "turn": (_turn, "what an agent's next turn costs, by design", (Turn, Scenario)),
-    "model": (_model, "bytes a model's cache takes; --tp N, --kv-dtype D, --tokens N, --attention-dp N, --pp N", ()),
+    "model": (
+        _model,
+        "bytes a model's cache takes; --tp N, --kv-dtype D, --tokens N, --attention-dp N, --pp N; of a file --speculation on",
+        (),
+    ),
     "list": (_list, "what can be named", ()),
     "serve": (_serve, "start the page", ()),
 }

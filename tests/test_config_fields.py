@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kvmodel.cache import model_cache
-from kvmodel.config import Field, parse_model_config
+from kvmodel.config import Field, parse_model_config, with_value
 
 LLAMA = {"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8}
 
@@ -94,6 +94,36 @@ def test_prediction_layers_are_named_and_not_counted() -> None:
     plain, speculating = parse_model_config(LLAMA), parse_model_config({**LLAMA, "num_nextn_predict_layers": 1})
     assert model_cache(plain.model) == model_cache(speculating.model)
     assert any("num_nextn_predict_layers 1" in warning and "speculation" in warning for warning in speculating.warnings)
+
+
+def test_under_speculation_prediction_layers_keep_a_cache() -> None:
+    # Qwen3.5: 16 of 64 layers see everything, 4 KV heads of 256; one more under speculation (17 x 4,096 B).
+    text = {"model_type": "qwen3_5_text", "hidden_size": 5120, "num_hidden_layers": 64, "num_attention_heads": 24, "num_key_value_heads": 4}
+    plain = parse_model_config({**text, "mtp_num_hidden_layers": 1})
+    speculating = parse_model_config({**text, "mtp_num_hidden_layers": 1}, speculation=True)
+    assert model_cache(plain.model).bytes_per_token == 65_536
+    assert model_cache(speculating.model).bytes_per_token == 69_632
+
+
+def test_the_draft_of_deepseek_v4_keeps_a_window() -> None:
+    v4 = {"model_type": "deepseek_v4", "num_hidden_layers": 2, "compress_ratios": [128, 4, 0], "num_nextn_predict_layers": 1}
+    plain, speculating = (model_cache(parse_model_config(v4, speculation=on).model) for on in (False, True))
+    assert speculating.bytes_per_token == plain.bytes_per_token
+    assert speculating.window_bytes_max - plain.window_bytes_max == 128 * 1024
+
+
+def test_a_value_stated_at_its_path_is_taken() -> None:
+    nested = {"model_type": "gemma3", "text_config": {"model_type": "gemma3_text", "num_hidden_layers": 6, "hidden_size": 640}}
+    path = next(f.path for f in parse_model_config(nested).fields if f.name == "num_key_value_heads")
+    again = parse_model_config(with_value(nested, path, 1))
+    assert Field("num_key_value_heads", 1, "file", "text_config.num_key_value_heads") in again.fields
+
+
+def test_the_layers_of_a_text_model_beside_images_may_be_its_class_s() -> None:
+    text = {"model_type": "llama", "max_position_embeddings": 4096}
+    parsed = parse_model_config({"model_type": "llava", "text_config": text, "vision_config": {"num_hidden_layers": 24}})
+    assert parsed.model.layers == 32
+    assert "num_hidden_layers is not stated: 32, the class default of llama" in parsed.assumed
 
 
 def test_a_cache_that_does_not_grow_is_said_to() -> None:

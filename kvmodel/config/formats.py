@@ -140,7 +140,7 @@ def _cache(reader: Reader, quantization: Mapping[str, Any]) -> StoredDtype | Non
     algorithm = quantization.get("kv_cache_quant_algo")
     if isinstance(scheme, Mapping):
         found, path = _bits(scheme.get("num_bits"), str(scheme.get("type", "float")), 16), f"{root}.kv_cache_scheme"
-    elif isinstance(algorithm or scheme, str):
+    elif isinstance(algorithm or scheme, str) and str(algorithm or scheme).lower() not in ("none", "auto"):
         found, path = _CACHES.get(str(algorithm or scheme).lower()), f"{root}.kv_cache_quant_algo"
     else:
         return None

@@ -25,10 +25,11 @@ _KIND = {name: kind for kind, names in _NAMES.items() for name in names}
 
 
 def layer_count(reader: Reader) -> int:
-    """Number of layers: stated, or the length of the list that names each."""
-    count = reader.optional("num_hidden_layers", high=MAX_LAYERS)
-    if count is not None:
-        return count
+    """Number of layers: stated, or the length of the list that names each, or a nested model's class default."""
+    if reader.mentions("num_hidden_layers"):
+        count = reader.optional("num_hidden_layers", high=MAX_LAYERS)
+        if count is not None:
+            return count
     for name in ("layers_block_type", "layer_types", "hybrid_override_pattern", "block_configs"):
         listed = reader.stated(name)[0]
         if isinstance(listed, list | str) and listed:
@@ -36,6 +37,8 @@ def layer_count(reader: Reader) -> int:
                 raise BadConfigError(f"config: {name}: got {len(listed):,} layers; allowed: up to {MAX_LAYERS:,}")
             reader.note("num_hidden_layers", len(listed), "derived", why=f"entries of {name}")
             return len(listed)
+    if reader.prefix and reader.has("num_hidden_layers"):
+        return reader.whole("num_hidden_layers", high=MAX_LAYERS)
     raise BadConfigError("config: no decoder layers: expected num_hidden_layers, n_layer or num_layers of a language model")
 
 

@@ -15,6 +15,7 @@ from kvmodel.config.grouping import grouped
 from kvmodel.config.heads import context_length, hidden_size
 from kvmodel.config.layers import layers_of
 from kvmodel.config.layouts import open_layout
+from kvmodel.config.prediction import with_prediction
 from kvmodel.config.reader import Field, Reader
 from kvmodel.config.refusals import refuse_others
 from kvmodel.config.text import read_object
@@ -35,21 +36,22 @@ class ParsedConfig:
     """Every value that was used, and where it came from."""
 
 
-def parse_model_config(config: str | Mapping[str, Any], *, name: str = "your model") -> ParsedConfig:
+def parse_model_config(config: str | Mapping[str, Any], *, name: str = "your model", speculation: bool = False) -> ParsedConfig:
     """Read the text or the mapping of a `config.json`, a Mistral `params.json` or GGUF metadata.
 
-    Fields decide first, then the class defaults of `model_type`, never the model's name.
+    Fields decide first, then the class defaults of `model_type`, never the model's name. Layers for
+    multi-token prediction count only under `speculation`.
     Raises BadConfigError with one sentence: where JSON breaks (line and column), which field is
     missing or wrong and what is allowed, or which architecture is not understood.
 
     >>> layer = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "head_dim": 16}
     >>> [field.name for field in parse_model_config(layer).fields if field.origin == "derived"]
-    ['torch_dtype', 'num_key_value_heads', 'intermediate_size']
+    ['torch_dtype', 'num_key_value_heads', 'intermediate_size', 'vocab_size']
     """
     reader = open_layout(read_object(config))
     refuse_others(reader)
     try:
-        model = _model(reader, name)
+        model = _model(reader, name, speculation=speculation)
     except ValidationError as error:
         first = error.errors()[0]
         raise BadConfigError(f"config: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
@@ -57,10 +59,9 @@ def parse_model_config(config: str | Mapping[str, Any], *, name: str = "your mod
     return ParsedConfig(model, tuple(reader.assumed), tuple(reader.warnings), tuple(reader.used.values()))
 
 
-def _model(reader: Reader, name: str) -> ModelSpec:
+def _model(reader: Reader, name: str, *, speculation: bool) -> ModelSpec:
     formats = formats_of(reader)
-    groups, order = grouped(layers_of(reader, formats.dtype))
-    _warn_of_prediction(reader)
+    groups, order = grouped(with_prediction(reader, layers_of(reader, formats.dtype), speculation=speculation))
     return ModelSpec(
         id="custom",
         name=_title(reader, name),
@@ -85,12 +86,6 @@ def _vocabulary(reader: Reader) -> int:
     if vocabulary is None:
         reader.note("vocab_size", 0, "derived", why="so embedding and LM head are left out of the parameters")
     return vocabulary or 0
-
-
-def _warn_of_prediction(reader: Reader) -> None:
-    extra, path, _ = reader.find("num_nextn_predict_layers")
-    if isinstance(extra, int) and not isinstance(extra, bool) and extra > 0:
-        reader.warn(f"{path} {extra}: layers for multi-token prediction keep a cache only when speculation is on; they are not counted")
 
 
 def _check_cache(reader: Reader, model: ModelSpec) -> None:

@@ -80,11 +80,12 @@ def _kimi(reader: Reader, dtype: str) -> Linear:
 
 
 def _mamba2(reader: Reader, dtype: str) -> Linear:
-    heads = reader.whole("mamba_num_heads")
+    alone = reader.family.layers == "state"
+    heads = reader.whole("num_attention_heads" if alone else "mamba_num_heads")
     return Linear(
         variant="mamba2",
         heads=heads,
-        head_dim=_mamba_head(reader, heads),
+        head_dim=reader.whole("head_dim") if alone else _mamba_head(reader, heads),
         state_dim=reader.whole("mamba_d_state"),
         groups=reader.whole("mamba_n_groups"),
         conv_kernel=reader.whole("mamba_d_conv", low=0),
@@ -106,12 +107,19 @@ def _mamba_head(reader: Reader, heads: int) -> int:
 
 
 def _mamba1(reader: Reader, dtype: str) -> Linear:
-    channels = reader.whole("mamba_expand") * reader.whole("hidden_size")
+    channels = _channels(reader)
     taps, state = reader.whole("mamba_d_conv", low=0), reader.whole("mamba_d_state")
     kept = state_dtype(reader, dtype)
     return Linear(
         variant="mamba1", heads=channels, head_dim=1, state_dim=state, conv_kernel=taps, state_dtype=kept, conv_dtype=dtype
     )  # fmt: skip
+
+
+def _channels(reader: Reader) -> int:
+    """Inner channels of Mamba-1; pure Mamba files may state them, in others `intermediate_size` is a feed-forward width."""
+    if reader.family.layers == "state" and reader.stated("intermediate_size")[0] is not None:
+        return reader.whole("intermediate_size")
+    return reader.whole("mamba_expand") * reader.whole("hidden_size")
 
 
 def _lightning(reader: Reader, dtype: str) -> Linear:
