@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kvmodel.config.heads import hidden_size
-from kvmodel.config.reader import Reader
+from kvmodel.config.reader import MAX_SIZE, Reader
+from kvmodel.config.text import shown
 from kvmodel.errors import BadConfigError
 from kvmodel.records.model import Dense, Ffn, Moe
 
@@ -38,7 +39,7 @@ def dense(reader: Reader, layer: int) -> Dense:
 
 def experts(reader: Reader, layer: int) -> Moe:
     """A mixture of experts."""
-    inter = reader.optional("moe_intermediate_size", layer=layer) or reader.whole("intermediate_size", layer=layer)
+    inter = _number(reader, "moe_intermediate_size", layer, low=1) or reader.whole("intermediate_size", layer=layer)
     count, top_k = _number(reader, "num_experts", layer), _number(reader, "num_experts_per_tok", layer)
     if not count or not top_k or top_k > count:
         path = reader.find("num_experts_per_tok")[1]
@@ -53,8 +54,16 @@ def experts(reader: Reader, layer: int) -> Moe:
     )
 
 
-def _number(reader: Reader, name: str, layer: int) -> int | None:
-    return reader.optional(name, low=0, layer=layer)
+def _number(reader: Reader, name: str, layer: int, *, low: int = 0) -> int | None:
+    """A whole number; of a list that has no entry for each layer, the first (for text, others for images)."""
+    listed, path = reader.stated(name)
+    if not isinstance(listed, list) or len(listed) == reader.layers:
+        return reader.optional(name, low=low, layer=layer)
+    first = listed[0] if listed else None
+    if isinstance(first, bool) or not isinstance(first, int) or not low <= first <= MAX_SIZE:
+        raise BadConfigError(f"config: {path}[0]: got {shown(first)}; allowed: a whole number from {low:,} to {MAX_SIZE:,}")
+    reader.note(name, first, "file", f"{path}[0]")
+    return first
 
 
 def _gated(reader: Reader) -> bool:
@@ -114,12 +123,7 @@ def _by_rule(reader: Reader, layer: int, layers: int) -> bool:
 
 def _from_start(reader: Reader, layer: int, layers: int) -> bool:
     """ERNIE 4.5: experts from one layer to another, at an interval. Entries of a list are for text and images."""
-    bounds = [_number_or_first(reader, name) for name in ("moe_layer_start_index", "moe_layer_end_index")]
-    last = layers - 1 if bounds[1] == -1 else bounds[1]
+    first, last = _number(reader, "moe_layer_start_index", layer), _number(reader, "moe_layer_end_index", layer, low=-1)
     interval = reader.optional("moe_layer_interval") or 1
-    return bounds[0] <= layer <= last and (layer + 1) % interval == 0
-
-
-def _number_or_first(reader: Reader, name: str) -> int:
-    value = reader.optional(name, low=-1, layer=0)
-    return -1 if value is None else value
+    inside = (first or 0) <= layer <= (layers - 1 if last in (None, -1) else last)
+    return inside and (layer + 1) % interval == 0

@@ -57,7 +57,7 @@ def heads_of(reader: Reader, layer: int) -> Heads:
     q_heads = query_heads(reader, layer)
     kv_heads = _kv_heads(reader, q_heads, layer)
     dim = _head_dim(reader, q_heads, layer)
-    return checked(reader, Heads(q_heads, kv_heads, dim, reader.optional("v_head_dim", layer=layer) or dim))
+    return checked(reader, Heads(q_heads, kv_heads, dim, reader.optional("v_head_dim", low=0, layer=layer) or dim))
 
 
 def checked(reader: Reader, heads: Heads) -> Heads:

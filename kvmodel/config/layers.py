@@ -29,7 +29,7 @@ class Layer:
 
 def layers_of(reader: Reader, dtype: str) -> list[Layer]:
     """All layers, first one first. Raises BadConfigError."""
-    count = layer_count(reader)
+    reader.layers = count = layer_count(reader)
     blocks = block_layers(reader, count)
     if blocks is not None:
         return [Layer(attention.kind, attention, block) for attention, block in blocks]

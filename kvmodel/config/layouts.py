@@ -70,8 +70,12 @@ def _nested(fields: Mapping[str, Any]) -> Reader:
 
 
 def _has_layers(values: Mapping[str, Any]) -> bool:
-    keys = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "layers_block_type", "layer_types", *NESTS)
+    keys = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "layers_block_type", "layer_types")
     return any(values.get(key) is not None for key in keys)
+
+
+def _holds_model(values: Mapping[str, Any]) -> bool:
+    return _has_layers(values) or any(isinstance(values.get(name), Mapping) for name in NESTS)
 
 
 def _mistral(fields: Mapping[str, Any]) -> Reader:

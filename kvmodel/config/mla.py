@@ -14,7 +14,8 @@ SCALE_GROUP = 128
 
 def is_latent(reader: Reader) -> bool:
     """Whether the model compresses keys and values into a latent vector."""
-    return reader.has("kv_lora_rank")
+    off = reader.stated("use_mla")[0] is not None and not reader.flag("use_mla")
+    return reader.has("kv_lora_rank") and not off
 
 
 def latent_attention(reader: Reader) -> Mla:

@@ -39,7 +39,7 @@ class Reader:
     """The fields of one configuration; remembers which were used and what had to be assumed.
 
     `values` holds the fields, `prefix` the path at which they were found, `paths` the path of those
-    that came from elsewhere.
+    that came from elsewhere; `layers` is their number once it is known.
     """
 
     def __init__(self, values: Mapping[str, Any], family: Family, *, prefix: str = "", paths: Mapping[str, str] | None = None) -> None:
@@ -48,6 +48,7 @@ class Reader:
         self.used: dict[str, Field] = {}
         self.assumed: list[str] = []
         self.warnings: list[str] = []
+        self.layers = 0
 
     def path(self, key: str) -> str:
         """Where a key stands in the file."""
@@ -82,9 +83,9 @@ class Reader:
         return value
 
     def optional(self, name: str, *, low: int = 1, high: int = MAX_SIZE, layer: int | None = None) -> int | None:
-        """A whole number, or None where neither file nor class gives one; a list holds one for each layer."""
+        """A whole number, or None where neither file nor class gives one; a list may hold one for each layer."""
         value, path, origin = self.find(name)
-        if isinstance(value, list) and layer is not None and layer < len(value):
+        if isinstance(value, list) and layer is not None and len(value) == self.layers:
             value, path = value[layer], f"{path}[{layer}]"
         if value is None:
             return None

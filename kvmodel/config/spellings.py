@@ -19,7 +19,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "kv_n_heads",
     ),
     "head_dim": ("attention_head_dim", "kv_channels", "hidden_size_per_head", "n_embd_head"),
-    "intermediate_size": ("ffn_dim", "n_inner", "ffn_hidden_size"),
+    "intermediate_size": ("ffn_dim", "n_inner", "ffn_hidden_size", "ff_intermediate_size"),
     "vocab_size": ("padded_vocab_size",),
     "max_position_embeddings": ("n_positions", "max_seq_len", "model_max_length", "seq_length", "n_ctx", "max_sequence_length"),
     "torch_dtype": ("dtype",),
