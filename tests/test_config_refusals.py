@@ -45,6 +45,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "more KV heads than heads": ({**LLAMA, "num_key_value_heads": 64}, "num_key_value_heads: got 64 KV heads for 32 attention heads"),
     "KV heads that do not divide": ({**LLAMA, "num_key_value_heads": 5}, "allowed: a divisor"),
     "hidden size that does not divide": ({**LLAMA, "hidden_size": 4095}, "hidden size 4095 does not divide by 32"),
+    "head counts for other layers": ({**LLAMA, "num_key_value_heads": [8] * 31}, "num_key_value_heads: got a list of 31"),
     "no layers": ({"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4}, "no decoder layers"),
     "vision only": (
         {"model_type": "siglip_vision_model", "num_hidden_layers": 27, "num_attention_heads": 16, "hidden_size": 1152},
