@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kvmodel.cache import model_cache
-from kvmodel.config import parse_model_config
+from kvmodel.config import parse_model_config, with_value
 from kvmodel.parameters import model_parameters
 
 CASES: dict[str, dict[str, Any]] = {
@@ -28,6 +28,19 @@ def test_a_family_keeps_the_bytes_its_fields_say(name: str) -> None:
 def test_the_text_and_the_mapping_of_a_file_are_read_alike() -> None:
     for case in CASES.values():
         assert parse_model_config(case["fields"]) == parse_model_config(json.loads(case["fields"]))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_assumptions_stated_at_their_paths_change_nothing_and_leave_none(name: str) -> None:
+    fields = json.loads(CASES[name]["fields"])
+    parsed = parse_model_config(fields)
+    for field in parsed.fields:
+        if field.origin != "file":
+            fields = with_value(fields, field.path, field.value)
+    again = parse_model_config(fields)
+    assert model_cache(again.model) == model_cache(parsed.model)
+    assert model_parameters(again.model) == model_parameters(parsed.model)
+    assert not again.assumed
 
 
 @pytest.mark.parametrize(

@@ -80,8 +80,9 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         {"model_type": "nemotron_h", "num_hidden_layers": 5, "hybrid_override_pattern": "MM*"},
         "got 3 letters for 5 layers",
     ),
-    "no letters": ({"model_type": "nemotron_h", "num_hidden_layers": 5}, "nothing says which layers of nemotron_h keep a state"),
+    "no letters": ({"model_type": "nemotron_h", "num_hidden_layers": 5}, "nothing says which layers keep a state"),
     "a hybrid that names no state": ({**LLAMA, "layer_types": ["linear_attention"] * 32}, "no field says of which kind"),
+    "a state that no layer is said to keep": ({**LLAMA, "mamba_d_state": 16}, "nothing says which layers keep a state"),
     "layers numbered twice": (
         {"model_type": "kimi_linear", "num_hidden_layers": 3, "linear_attn_config": {"full_attn_layers": [1, 2], "kda_layers": [2, 3]}},
         "must number each of 3 layers once",

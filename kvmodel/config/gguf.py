@@ -83,7 +83,7 @@ def from_gguf(fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]
         values["layer_types"] = ["sliding_attention" if slides else "full_attention" for slides in values.pop("sliding_window_pattern")]
     if values.get("sliding_window") == 0:
         values["sliding_window"] = None
-    values |= {usual: fields[usual] for usual in _USUAL.values() if usual in fields}
+    values |= {key: value for key, value in fields.items() if "." not in key and key != "metadata"}
     tokens = metadata.get("tokenizer.ggml.tokens")
     if isinstance(tokens, list) and "vocab_size" not in values:
         values["vocab_size"] = len(tokens)

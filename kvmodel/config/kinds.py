@@ -21,6 +21,7 @@ _NAMES = {
     "dense": ("mlp", "-"),
     "moe": ("moe", "E"),
 }
+_STATE_SIZES = ("mamba_d_state", "mamba_num_heads", "linear_num_value_heads", "linear_attn_config")
 _KIND = {name: kind for kind, names in _NAMES.items() for name in names}
 
 
@@ -50,8 +51,8 @@ def layer_kinds(reader: Reader, layers: int) -> list[str]:
             return kinds
     if reader.family.layers != "attention":
         return [reader.family.layers] * layers
-    if reader.family.state:
-        raise BadConfigError(f"config: nothing says which layers of {reader.family.id} keep a state; expected layer_types for each layer")
+    if reader.family.state or any(reader.stated(name)[0] is not None for name in _STATE_SIZES):
+        raise BadConfigError("config: nothing says which layers keep a state; expected layer_types for each layer")
     return _windowed(reader, layers)
 
 
