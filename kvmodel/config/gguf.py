@@ -50,13 +50,14 @@ _TYPES = {
     "gpt-oss": "gpt_oss",
     "gptneox": "gpt_neox",
     "command-r": "cohere",
-    "falcon": "gguf-falcon",
     "starcoder": "gpt_bigcode",
     "glm4moe": "glm4_moe",
     "minimax-m2": "minimax_m2",
     "mistral": "mistral-params",
     "mixtral": "mistral-params",
 }
+_SILENT: dict[str, Any] = {"num_key_value_heads": None, "head_dim": None, "multi_query": None, "new_decoder_architecture": None}
+"""What metadata leave out is as many KV heads as heads, and hidden size over heads, whatever the class says."""
 _DELTA = ("qwen3next", "qwen35", "qwen35moe")
 
 
@@ -71,23 +72,29 @@ def from_gguf(fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]
     arch = metadata["general.architecture"]
     if not isinstance(arch, str):
         raise BadConfigError("config: general.architecture: expected a text")
-    values: dict[str, Any] = {"model_type": _TYPES.get(arch, arch), "torch_dtype": "float16", "name": metadata.get("general.name")}
-    paths = {"torch_dtype": "general.file_type", "model_type": "general.architecture"}
-    for key, usual in _USUAL.items():
-        if f"{arch}.{key}" in metadata:
-            values[usual], paths[usual] = metadata[f"{arch}.{key}"], f"{arch}.{key}"
+    known = {key: usual for key, usual in _USUAL.items() if f"{arch}.{key}" in metadata}
+    values: dict[str, Any] = {**_SILENT, "model_type": _TYPES.get(arch, arch), "name": metadata.get("general.name")}
+    values |= {usual: metadata[f"{arch}.{key}"] for key, usual in known.items()}
     values |= _latent(metadata, arch, values) if values.get("kv_lora_rank") else {}
     if any(key.startswith((f"{arch}.ssm.", f"{arch}.wkv.")) for key in metadata):
         values |= _state(metadata, arch)
+    _place(values, metadata)
+    values |= {key: value for key, value in fields.items() if "." not in key and key != "metadata"}
+    return values, {"model_type": "general.architecture", **{usual: f"{arch}.{key}" for key, usual in known.items()}}
+
+
+def _place(values: dict[str, Any], metadata: Mapping[str, Any]) -> None:
+    """Layers, windows and vocabulary in the usual form: prediction layers are counted among the blocks."""
+    blocks, extra = values.get("num_hidden_layers"), values.get("num_nextn_predict_layers")
+    if isinstance(blocks, int) and isinstance(extra, int) and not isinstance(extra, bool) and 0 < extra < blocks:
+        values["num_hidden_layers"] = blocks - extra
     if isinstance(values.get("sliding_window_pattern"), list):
         values["layer_types"] = ["sliding_attention" if slides else "full_attention" for slides in values.pop("sliding_window_pattern")]
     if values.get("sliding_window") == 0:
         values["sliding_window"] = None
-    values |= {key: value for key, value in fields.items() if "." not in key and key != "metadata"}
     tokens = metadata.get("tokenizer.ggml.tokens")
-    if isinstance(tokens, list) and "vocab_size" not in values:
-        values["vocab_size"] = len(tokens)
-    return values, paths
+    if isinstance(tokens, list):
+        values.setdefault("vocab_size", len(tokens))
 
 
 def _metadata(fields: Mapping[str, Any]) -> Mapping[str, Any]:

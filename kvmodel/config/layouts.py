@@ -44,10 +44,18 @@ def open_layout(fields: Mapping[str, Any]) -> Reader:
     """A reader on the language model's fields, wherever the file keeps them."""
     if is_gguf(fields):
         values, paths = from_gguf(fields)
-        return Reader(values, family_of(str(values.get("model_type"))), paths=paths)
+        return _gguf_reader(values, paths)
     if "dim" in fields and "n_layers" in fields and "n_heads" in fields:
         return _mistral(fields)
     return _nested(fields)
+
+
+def _gguf_reader(values: dict[str, Any], paths: dict[str, str]) -> Reader:
+    reader = Reader(values, family_of(str(values.get("model_type"))), paths=paths)
+    if reader.stated("torch_dtype")[0] is None:
+        values["torch_dtype"] = "float16"
+        reader.note("torch_dtype", "float16", "derived", why="as llama.cpp keeps its cache")
+    return reader
 
 
 def _nested(fields: Mapping[str, Any]) -> Reader:
