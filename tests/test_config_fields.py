@@ -70,6 +70,17 @@ def test_the_name_of_a_model_decides_nothing() -> None:
           "ignore": ["lm_head", "re:.*self_attn.*", "re:.*shared_experts.*"]}, "bf16", "int4", None),
         ({"quant_method": "compressed-tensors", "kv_cache_scheme": {"num_bits": 8, "type": "int"},
           "config_groups": {"group_0": {"weights": {"num_bits": 8, "type": "float"}}}}, "fp8", None, "int8"),
+        ({"quant_method": "fp8", "kv_cache_scheme": "static"}, "fp8", None, "fp8"),
+        (
+            {
+                "quant_method": "quark",
+                "global_quant_config": {"input_tensors": {"dtype": "fp8_e4m3"}, "weight": {"dtype": "fp4"}},
+                "kv_cache_quant_config": {"*k_proj": {"output_tensors": {"dtype": "fp8_e4m3"}}},
+            },
+            "mxfp4",
+            None,
+            "fp8",
+        ),
         ({}, "bf16", None, None),
     ],
 )  # fmt: skip
@@ -135,6 +146,12 @@ def test_a_cache_that_does_not_grow_is_said_to() -> None:
 def test_byte_order_marks_and_infinities_are_read_over(text: str) -> None:
     mark, extra = ("\ufeff" if text.startswith("\ufeff") else ""), json.loads(text.lstrip("\ufeff"))
     assert model_cache(parse_model_config(mark + json.dumps({**LLAMA, **extra})).model).bytes_per_token == 131_072
+
+
+def test_the_width_of_llama_params_follows_its_multiple() -> None:
+    # Llama 3 8B: 14,336 = 1.3 x 2/3 x 4 x 4,096 rounded up to a multiple of 1,024.
+    params = {"dim": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8, "multiple_of": 1024, "ffn_dim_multiplier": 1.3}
+    assert field(params, "intermediate_size").value == 14_336
 
 
 def test_layers_alike_are_one_group_and_keep_their_order() -> None:

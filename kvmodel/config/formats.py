@@ -36,7 +36,8 @@ _ALGORITHMS: dict[str, StoredDtype] = {
     "w8a8_sq_per_channel": "int8",
 }
 _EXPERTS: dict[str, StoredDtype] = {"fp4": "mxfp4", "mxfp4": "mxfp4", "fp8": "fp8", "nvfp4": "nvfp4", "int4": "int4"}
-_CACHES: dict[str, StoredDtype] = {"fp8": "fp8", "fp8_e4m3": "fp8", "nvfp4": "nvfp4", "int8": "int8"}
+_CACHES: dict[str, StoredDtype] = {"fp8": "fp8", "fp8_e4m3": "fp8", "static": "fp8", "nvfp4": "nvfp4", "int8": "int8"}
+_QUARK: dict[str, StoredDtype] = {"fp4": "mxfp4", "fp8_e4m3": "fp8", "fp8": "fp8", "int8": "int8", "int4": "int4", "uint4": "int4"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +102,24 @@ def _weights(quantization: Mapping[str, Any]) -> StoredDtype | None:
         return _bits(group.get("num_bits"), str(group.get("type")), group.get("group_size"))
     if method in ("awq", "gptq", "auto-round", "gptq_marlin", "awq_marlin", "hqq", "aqlm", "autoround"):
         return _bits(quantization.get("bits", quantization.get("w_bit", 4)), "int", None)
+    if method == "quark":
+        return _quark_dtype(quantization.get("global_quant_config"))
     if method == "bitsandbytes":
         return "int4" if quantization.get("load_in_4bit") else "int8"
     return {"mxfp4": "mxfp4", "fp8": "fp8", "fbgemm_fp8": "fp8", "modelopt": "fp8", "modelopt_fp4": "nvfp4"}.get(method)  # type: ignore[return-value]
+
+
+def _quark_dtype(node: Any) -> StoredDtype | None:
+    """The first format AMD Quark names in an object, of weights before that of activations."""
+    if isinstance(node, list):
+        return next(filter(None, map(_quark_dtype, node[:16])), None)
+    if not isinstance(node, Mapping):
+        return None
+    named = node.get("dtype")
+    if isinstance(named, str) and named.lower() in _QUARK:
+        return _QUARK[named.lower()]
+    inside = [node[key] for key in ("weight", "output_tensors") if key in node] or list(node.values())[:16]
+    return next(filter(None, map(_quark_dtype, inside)), None)
 
 
 def _weight_group(quantization: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -142,6 +158,10 @@ def _cache(reader: Reader, quantization: Mapping[str, Any]) -> StoredDtype | Non
         found, path = _bits(scheme.get("num_bits"), str(scheme.get("type", "float")), 16), f"{root}.kv_cache_scheme"
     elif isinstance(algorithm or scheme, str) and str(algorithm or scheme).lower() not in ("none", "auto"):
         found, path = _CACHES.get(str(algorithm or scheme).lower()), f"{root}.kv_cache_quant_algo"
+    elif isinstance(quantization.get("kv_cache_quant_config"), Mapping):
+        found, path = _quark_dtype(quantization["kv_cache_quant_config"]), f"{root}.kv_cache_quant_config"
+        if found is None:
+            return None
     else:
         return None
     if found is None:

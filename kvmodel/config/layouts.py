@@ -7,7 +7,7 @@ from typing import Any
 
 from kvmodel.config.families import family_of
 from kvmodel.config.gguf import from_gguf, is_gguf
-from kvmodel.config.reader import Reader
+from kvmodel.config.reader import MAX_SIZE, Reader
 from kvmodel.errors import BadConfigError
 
 NESTS = ("text_config", "llm_config", "language_config", "language_model_config", "thinker_config", "text_model_config")
@@ -96,6 +96,20 @@ def _mistral(fields: Mapping[str, Any]) -> Reader:
         paths |= {usual: f"moe.{key}" for key, usual in _MISTRAL_MOE.items()}
     if values.get("vocab_size") == -1:
         del values["vocab_size"]
+    if "intermediate_size" not in values:
+        values |= _llama_width(fields)
     if isinstance(values.get("sliding_window"), list):
         raise BadConfigError("config: sliding_window is a list in this params.json; use the model's config.json with layer_types")
     return Reader(values, family_of("mistral-params"), paths=paths)
+
+
+def _llama_width(fields: Mapping[str, Any]) -> dict[str, int]:
+    """Feed-forward width of Llama's `params.json`: two thirds of 4 x dim, scaled, rounded up to `multiple_of`.
+
+    Source: github.com/meta-llama/llama-models, models/llama3/model.py.
+    """
+    dim, multiple, factor = fields.get("dim"), fields.get("multiple_of"), fields.get("ffn_dim_multiplier", 1.0)
+    sane = isinstance(dim, int) and isinstance(multiple, int) and isinstance(factor, int | float)
+    if not sane or not (0 < dim <= MAX_SIZE and 0 < multiple <= MAX_SIZE and 0 < factor < 100):  # type: ignore[operator]
+        return {}
+    return {"intermediate_size": -(-int(factor * int(8 * dim / 3)) // multiple) * multiple}  # type: ignore[operator]

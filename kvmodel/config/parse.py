@@ -55,6 +55,8 @@ def parse_model_config(config: str | Mapping[str, Any], *, name: str = "your mod
     except ValidationError as error:
         first = error.errors()[0]
         raise BadConfigError(f"config: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    except RecursionError:
+        raise BadConfigError("config: nested too deeply") from None
     _check_cache(reader, model)
     return ParsedConfig(model, tuple(reader.assumed), tuple(reader.warnings), tuple(reader.used.values()))
 
