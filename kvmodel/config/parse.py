@@ -18,7 +18,7 @@ from kvmodel.config.layouts import open_layout
 from kvmodel.config.prediction import with_prediction
 from kvmodel.config.reader import Field, Reader
 from kvmodel.config.refusals import refuse_others
-from kvmodel.config.text import read_object
+from kvmodel.config.text import printable, read_object
 from kvmodel.errors import BadConfigError
 from kvmodel.records.model import Compressed, Mla, ModelSpec
 
@@ -67,7 +67,7 @@ def _model(reader: Reader, name: str, *, speculation: bool) -> ModelSpec:
     return ModelSpec(
         id="custom",
         name=_title(reader, name),
-        family=str(reader.values.get("model_type") or "custom")[:40],
+        family=printable(str(reader.values.get("model_type") or "custom"))[:40],
         hidden=hidden_size(reader),
         vocab=_vocabulary(reader),
         tied_embeddings=reader.flag("tie_word_embeddings"),
@@ -104,4 +104,4 @@ def _check_cache(reader: Reader, model: ModelSpec) -> None:
 def _title(reader: Reader, name: str) -> str:
     stated = reader.values.get("_name_or_path") or reader.values.get("name")
     title = stated if isinstance(stated, str) and stated else name
-    return title.encode("utf-8", "replace").decode("utf-8").strip()[:80] or "your model"
+    return printable(title).strip()[:80] or "your model"

@@ -12,7 +12,7 @@ from pydantic import Field
 from kvmodel.config.families import UNKNOWN
 from kvmodel.config.reader import Reader
 from kvmodel.config.spellings import CANONICAL, SPELLINGS
-from kvmodel.config.text import shown
+from kvmodel.config.text import printable, shown
 from kvmodel.errors import BadConfigError
 from kvmodel.records.base import Sourced
 from kvmodel.registry import data_folder, read_rows
@@ -130,7 +130,7 @@ def _refuse_unknown_keys(reader: Reader, model_type: str | None) -> None:
     for key, value in reader.values.items():
         if key not in known and _SHAPES_A_CACHE.search(key) and _states_something(value):
             where = f"model_type {shown(model_type)} is not understood"
-            raise BadConfigError(f"config: {reader.path(key)[:80]} may shape the cache, and {where}")
+            raise BadConfigError(f"config: {printable(reader.path(key))[:80]} may shape the cache, and {where}")
     if model_type:
         reader.warn(f"model_type {shown(model_type)} is not known here: read by its fields as a decoder whose layers keep keys and values")
 

@@ -53,3 +53,12 @@ def shown(value: object) -> str:
         return "a number of over 40 digits"
     text = ascii(value) if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def printable(text: str) -> str:
+    """A text without line breaks, control characters or halves of characters.
+
+    >>> printable("a\\nb\\ud800")
+    'a?b?'
+    """
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
