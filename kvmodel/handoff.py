@@ -292,6 +292,6 @@ def _growing_share(wire: Any, tokens: Num, known: Num) -> Num:
     growing = wire.cache.growing * wire.ratio * wire.copies + wire.cache.indexer * wire.copies
     if not growing:
         return 0.0
-    if not (wire.cache.capped or wire.cache.state or wire.cache.tail):
+    if not (wire.cache.capped or wire.cache.state):
         return 1.0
     return growing * (tokens - known) / maximum(wire.bytes(tokens, known), 1.0)
