@@ -94,14 +94,23 @@ def _by_list(reader: Reader, layer: int, layers: int) -> bool | None:
     kinds = reader.items("mlp_layer_types", count=layers)
     if kinds is not None:
         return kinds[layer] in ("sparse", "moe", "hash_moe")
-    chosen: Any = reader.items("moe_layers")
-    if chosen is None and reader.stated("moe_layers_enum")[0] is not None:
-        text = reader.text("moe_layers_enum") or ""
-        chosen = [int(part) for part in text.split(",") if part.strip().isdigit() and len(part) < 6]
+    chosen = _chosen(reader)
     if chosen is not None:
         return layer in chosen
     if isinstance(reader.stated("moe_layer_freq")[0], list):
         return bool((reader.items("moe_layer_freq", count=layers) or [])[layer])
+    return None
+
+
+def _chosen(reader: Reader) -> list[Any] | None:
+    """Numbers of the layers with experts: a list, or a text such as `"4,5,6"`."""
+    for name in ("moe_layers", "moe_layers_enum"):
+        stated = reader.stated(name)[0]
+        if isinstance(stated, str):
+            text = reader.text(name) or ""
+            return [int(part) for part in text.split(",") if part.strip().isascii() and part.strip().isdigit() and len(part) < 8]
+        if stated is not None:
+            return reader.items(name)
     return None
 
 

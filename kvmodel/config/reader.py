@@ -115,10 +115,15 @@ class Reader:
         return value
 
     def items(self, name: str, *, count: int | None = None) -> list[Any] | None:
-        """A list, or None; `count` entries where given. Raises BadConfigError for anything else."""
+        """A list, or None; `count` entries where given. Raises BadConfigError for anything else.
+
+        Entries past the layers that belong to layers for multi-token prediction are left out (Step 3.5).
+        """
         value, path = self.stated(name)
         if value is None:
             return None
+        if isinstance(value, list) and count is not None and len(value) == count + self._prediction_layers():
+            value = value[:count]
         if not isinstance(value, list) or (count is not None and len(value) != count):
             wanted = "a list" if count is None else f"a list of {count} entries, one for each layer"
             raise BadConfigError(f"config: {path}: got {shown(value)}; allowed: {wanted}")
@@ -150,6 +155,10 @@ class Reader:
         """Tell the reader something to check, once."""
         if sentence not in self.warnings:
             self.warnings.append(sentence)
+
+    def _prediction_layers(self) -> int:
+        extra = self.stated("num_nextn_predict_layers")[0]
+        return extra if isinstance(extra, int) and 0 < extra <= MAX_SIZE else 0
 
     def _look(self, name: str) -> tuple[Any, str]:
         null = (_MISSING, name)
