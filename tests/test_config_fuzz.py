@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import tomllib
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -19,13 +21,12 @@ from kvmodel.config import ParsedConfig, parse_model_config
 from kvmodel.errors import BadConfigError
 from kvmodel.parallel import check_tp
 from kvmodel.parameters import model_parameters
-from tests.test_config_families import CASES
-from tests.test_config_refusals import CASES as REFUSED
 
 EXAMPLES = {"long": 20_000}.get(os.environ.get("HYPOTHESIS_PROFILE", ""), 300)
 fuzz = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-SEEDS: list[dict[str, Any]] = [json.loads(case["fields"]) for case in CASES.values()] + [fields for fields, _ in REFUSED.values()]
+GOLDEN = tomllib.loads((Path(__file__).parent / "golden" / "config_families.toml").read_text())["case"]
+SEEDS: list[dict[str, Any]] = [json.loads(case["fields"]) for case in GOLDEN]
 EXTRAS = (
     "sliding_window", "use_sliding_window", "max_window_layers", "layer_types", "kv_lora_rank", "q_lora_rank", "num_kv_shared_layers",
     "quantization_config", "torch_dtype", "head_dim", "v_head_dim", "num_key_value_heads", "num_experts", "n_routed_experts",
