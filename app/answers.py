@@ -118,6 +118,7 @@ def model_text(parsed: ParsedConfig, row: dict[str, Any], tokens: int) -> str:
         ("state", bytes_both_text(row["state_bytes"])),
         (f"{count_text(tokens)} tokens", bytes_both_text(row["prompt_bytes"])),
         (f"one rank of TP {rank['tp']}", bytes_both_text(rank["prompt_bytes"]) if rank["valid"] else f"refused: {rank['reason']}"),
+        ("all its ranks", f"{bytes_both_text(rank['sum_over_ranks'])}, {rank['replication_factor']:.3g} copies"),
         ("parameters", f"{row['total_params'] / 1e9:.1f} B, {row['active_params'] / 1e9:.1f} B active"),
         ("source", f"{row['source']} (checked {row['checked']})"),
         *(("assumed", text) for text in parsed.assumed),

@@ -12,12 +12,12 @@ from typing import Any, NoReturn
 import kvmodel
 from app import answers
 from kvmodel import registry
-from kvmodel.cache import model_cache
+from kvmodel.cache import ModelCache, kv_dtype_of, model_cache
 from kvmodel.config import MAX_CONFIG_CHARACTERS, ParsedConfig, parse_model_config
 from kvmodel.dtypes import KvDtype
 from kvmodel.errors import BadConfigError, BadScenarioError, KvModelError
-from kvmodel.parallel import check_tp
 from kvmodel.parameters import model_parameters
+from kvmodel.ranks import RankShare, rank_share
 from kvmodel.records.base import Record
 from kvmodel.scenario import Scenario, allowed_values, from_text, parse_text, read_field
 from kvmodel.turn import Turn
@@ -114,7 +114,7 @@ def scenario_of(texts: dict[str, str]) -> Scenario:
     return from_text(texts)
 
 
-def read_config(path: str) -> ParsedConfig:
+def read_config(path: str, *, speculation: bool = False) -> ParsedConfig:
     """Read a configuration file. Raises BadConfigError for one that cannot be used."""
     try:
         raw = Path(path).read_bytes()
@@ -126,7 +126,7 @@ def read_config(path: str) -> ParsedConfig:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise BadConfigError(f"model: {path[:100]!r} is not UTF-8 text; expected a config.json") from None
-    return parse_model_config(text, name=Path(path).stem)
+    return parse_model_config(text, name=Path(path).stem, speculation=speculation)
 
 
 def _evaluate(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
@@ -153,15 +153,24 @@ def _turn(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
 
 
 def _model(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
-    texts = read_flags(rest, ["tp", "kv_dtype", "tokens"])
+    texts = read_flags(rest, ["tp", "kv_dtype", "tokens", "attention_dp", "pp", "speculation"])
     name: str = options.model_name
     looks_like_file = name.endswith(".json") or Path(name).is_file()
-    parsed = read_config(name) if looks_like_file else ParsedConfig(registry.find_model(name), (), ())
+    speculation = _on(texts.get("speculation", "off"))
+    parsed = read_config(name, speculation=speculation) if looks_like_file else ParsedConfig(registry.find_model(name), (), ())
     tp = _renamed("tp", "prefill_tp", texts.get("tp", "1"))
     tokens = _renamed("tokens", "prompt_tokens", texts.get("tokens", "8192"))
     kv_dtype: KvDtype = _renamed("kv_dtype", "kv_dtype", texts.get("kv_dtype", "auto"))
-    result = model_row(parsed, tp=tp, tokens=tokens, kv_dtype=kv_dtype)
+    dp = _renamed("attention_dp", "prefill_attention_dp", texts.get("attention_dp", "1"))
+    pp = _renamed("pp", "prefill_pp", texts.get("pp", "1"))
+    result = model_row(parsed, tp=tp, tokens=tokens, kv_dtype=kv_dtype, attention_dp=dp, pp=pp)
     return result, answers.model_text(parsed, result, tokens)
+
+
+def _on(text: str) -> bool:
+    if text not in ("on", "off"):
+        raise BadScenarioError(f"speculation: got {text[:60]!r}; allowed: on, off")
+    return text == "on"
 
 
 def _renamed(name: str, field: str, text: str) -> Any:
@@ -171,33 +180,44 @@ def _renamed(name: str, field: str, text: str) -> Any:
         raise BadScenarioError(str(error).replace(field, name, 1)) from None
 
 
-def model_row(parsed: ParsedConfig, *, tp: int, tokens: int, kv_dtype: str) -> Json:
+def model_row(parsed: ParsedConfig, *, tp: int, tokens: int, kv_dtype: str, attention_dp: int = 1, pp: int = 1) -> Json:
     """The JSON of `kv-handoff model`: bytes of the whole model and of one rank."""
-    spec = parsed.model
-    whole, rank = (model_cache(spec, kv_dtype=kv_dtype, tp=ranks) for ranks in (1, tp))
-    check, counts = check_tp(spec, tp), model_parameters(spec)
-    reason = "" if check.valid else f"{check.reason}; nearest: TP {check.nearest}"
-
-    def numbers(cache: Any) -> Json:
-        return {
-            "kv_bytes_per_token": cache.bytes_per_token,
-            "window_bytes_max": cache.window_bytes_max,
-            "state_bytes": cache.state_bytes,
-            "prompt_bytes": cache.prompt_bytes(tokens),
-        }
-
+    spec, dtype = parsed.model, kv_dtype_of(parsed.model, kv_dtype)
+    counts = model_parameters(spec)
     return {
         "id": spec.id,
         "name": spec.name,
-        **numbers(whole),
+        **_cache_numbers(model_cache(spec, kv_dtype=dtype), tokens),
         "total_params": counts.total,
         "active_params": counts.active,
         "assumed": list(parsed.assumed),
         "warnings": list(parsed.warnings),
-        "rank": {"tp": tp, **numbers(rank), "valid": check.valid, "reason": reason},
+        "rank": _rank_row(rank_share(spec, kv_dtype=dtype, tokens=tokens, tp=tp, attention_dp=attention_dp, pp=pp), tp, tokens),
         "tokens": tokens,
+        "kv_dtype": dtype,
+        "fields": [{"name": f.name, "value": f.value, "from": f.origin, "path": f.path} for f in parsed.fields],
         "source": spec.source,
         "checked": spec.checked.isoformat(),
+    }
+
+
+def _cache_numbers(cache: ModelCache, tokens: int) -> Json:
+    return {
+        "kv_bytes_per_token": cache.bytes_per_token,
+        "window_bytes_max": cache.window_bytes_max,
+        "state_bytes": cache.state_bytes,
+        "prompt_bytes": cache.prompt_bytes(tokens),
+    }
+
+
+def _rank_row(share: RankShare, tp: int, tokens: int) -> Json:
+    return {
+        "tp": tp,
+        **_cache_numbers(share.cache, tokens),
+        "valid": share.valid,
+        "reason": share.reason,
+        "sum_over_ranks": share.sum_over_ranks,
+        "replication_factor": share.replication,
     }
 
 
@@ -220,7 +240,11 @@ _COMMANDS: dict[str, tuple[Any, str, Sequence[type[Record]]]] = {
     "evaluate": (_evaluate, "what one handoff costs", (Scenario,)),
     "critical": (_critical, "from which prompt on the handoff matters", (Scenario,)),
     "turn": (_turn, "what an agent's next turn costs, by design", (Turn, Scenario)),
-    "model": (_model, "bytes a model's cache takes; --tp N, --kv-dtype D, --tokens N", ()),
+    "model": (
+        _model,
+        "bytes a model's cache takes; --tp N, --kv-dtype D, --tokens N, --attention-dp N, --pp N; of a file --speculation on",
+        (),
+    ),
     "list": (_list, "what can be named", ()),
     "serve": (_serve, "start the page", ()),
 }

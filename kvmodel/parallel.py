@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kvmodel.records.model import Linear, ModelSpec, NoAttention
+from kvmodel.records.model import Attention, Linear, ModelSpec, NoAttention
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +29,21 @@ def check_tp(model: ModelSpec, tp: int) -> TpCheck:
 
 
 def _refusal(model: ModelSpec, tp: int) -> str:
-    for group in model.groups:
-        attention = group.attention
-        if isinstance(attention, NoAttention):
-            continue
-        heads = attention.heads if isinstance(attention, Linear) else attention.q_heads
-        if heads % tp:
-            return f"{heads} {'state' if isinstance(attention, Linear) else 'attention'} heads do not divide by TP {tp}"
-        stored = getattr(attention, "kv_heads", None) or (attention.groups if isinstance(attention, Linear) else None)
-        if stored and stored % tp and tp % stored:
-            return f"{stored} KV heads neither divide by TP {tp} nor divide it"
+    reasons = (_mixer_refusal(mixer, tp) for group in model.groups for mixer in (group.attention, group.state) if mixer)
+    return next(filter(None, reasons), "")
+
+
+def _mixer_refusal(mixer: Attention, tp: int) -> str:
+    if isinstance(mixer, NoAttention):
+        return ""
+    heads = mixer.heads if isinstance(mixer, Linear) else mixer.q_heads
+    if heads % tp:
+        return f"{heads} {'state' if isinstance(mixer, Linear) else 'attention'} heads do not divide by TP {tp}"
+    if isinstance(mixer, Linear) and mixer.variant == "gdn" and mixer.groups % tp:
+        return f"{mixer.groups} key heads of the state do not divide by TP {tp}"
+    stored = mixer.groups if isinstance(mixer, Linear) else getattr(mixer, "kv_heads", 0)
+    if stored and stored % tp and tp % stored:
+        return f"{stored} {'state groups' if isinstance(mixer, Linear) else 'KV heads'} neither divide by TP {tp} nor divide it"
     return ""
 
 

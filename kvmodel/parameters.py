@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kvmodel.records.model import Dense, Indexer, LayerGroup, Linear, Mla, ModelSpec, Moe, NoAttention, Shared
+from kvmodel.records.model import Compressed, Dense, Indexer, LayerGroup, Linear, Mla, ModelSpec, Moe, NoAttention, Shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,16 @@ def layer_parameters(group: LayerGroup, hidden: int) -> LayerParameters:
 
 def attention_parameters(group: LayerGroup, hidden: int) -> int:
     """Parameters of one layer's attention or state block."""
+    beside = _linear(group.state, hidden) if group.state else 0
+    return beside + _attention(group, hidden)
+
+
+def _attention(group: LayerGroup, hidden: int) -> int:
     a = group.attention
     if isinstance(a, NoAttention):
         return 0
+    if isinstance(a, Compressed):
+        return _compressed(a, group.indexer, hidden)
     if isinstance(a, Mla):
         head = a.nope + a.rope
         query = hidden * a.q_rank + a.q_rank * a.q_heads * head if a.q_rank else hidden * a.q_heads * head
@@ -70,6 +77,14 @@ def _indexer(indexer: Indexer | None, hidden: int, q_rank: int) -> int:
     return (q_rank or hidden) * indexer.heads * indexer.dim + hidden * (indexer.dim + indexer.heads)
 
 
+def _compressed(a: Compressed, indexer: Indexer | None, hidden: int) -> int:
+    heads = a.q_heads * a.row
+    query = hidden * a.q_rank + a.q_rank * heads if a.q_rank else hidden * heads
+    out = heads * a.out_rank + a.out_groups * a.out_rank * hidden if a.out_rank else heads * hidden
+    merged = 2 * (2 if a.overlap else 1) * hidden * a.row if a.ratio else 0
+    return query + hidden * a.row + out + merged + _indexer(indexer, hidden, a.q_rank)
+
+
 def _linear(a: Linear, hidden: int) -> int:
     inner = a.heads * a.head_dim
     if a.variant == "mamba2":
@@ -84,6 +99,8 @@ def _linear(a: Linear, hidden: int) -> int:
     if a.variant == "kda":
         gates = 2 * (hidden * a.head_dim + a.head_dim * inner)
         return hidden * (3 * inner + a.heads) + 3 * inner * a.conv_kernel + gates + inner * hidden
+    if a.variant == "conv":
+        return 4 * hidden * inner + inner * a.conv_kernel
     return hidden * inner * 5
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby, pairwise
+from itertools import groupby
 
 from kvmodel import registry
 from kvmodel.cache import ModelCache, kv_dtype_of, layer_cache, model_cache
@@ -17,9 +17,10 @@ from kvmodel.errors import BadScenarioError
 from kvmodel.memory import USABLE_MEMORY
 from kvmodel.parallel import check_tp
 from kvmodel.parameters import layer_parameters, model_parameters
+from kvmodel.ranks import stage_caches
 from kvmodel.records.engine import Engine
 from kvmodel.records.hardware import Accelerator, Link
-from kvmodel.records.model import Mla, ModelSpec
+from kvmodel.records.model import Compressed, Mla, ModelSpec
 from kvmodel.scenario import Scenario
 from kvmodel.terms import Placement
 from kvmodel.wire import Lane, LayerWire, copies_of, derived_lanes, extra_seconds_per_byte, lane_of, wire_ratio
@@ -167,7 +168,7 @@ def build_plan(
         )
         for group in spec.groups
     )
-    one_reader = how.mla_copies == "single" and any(isinstance(group.attention, Mla) for group in spec.groups)
+    one_reader = how.mla_copies == "single" and any(isinstance(group.attention, Mla | Compressed) for group in spec.groups)
     extra = extra_seconds_per_byte(how, ratio, sender, receiver)
     chunk = chunk_tokens or how.chunk_tokens or (DEFAULT_CHUNK_TOKENS if chosen_overlap == "chunk" else None)
     return Plan(
@@ -192,16 +193,9 @@ def build_plan(
 
 
 def _stages(place: Placement, pp: int) -> tuple[ModelCache, ...]:
-    whole = model_cache(place.model, kv_dtype=place.kv_dtype, tp=place.attention_tp, keeps_all_chunked=place.keeps_all_chunked)
-    if pp == 1:
-        return (whole,)
-    sequence = place.model.sequence
-    edges = [round(stage * len(sequence) / pp) for stage in range(pp + 1)]
-    stages = []
-    for low, high in pairwise(edges):
-        layers = tuple((sequence[low:high].count(g), whole.layers[g][1]) for g in range(len(whole.layers)))
-        stages.append(ModelCache(0.0, 0.0, 0.0, layers))
-    return tuple(dict.fromkeys(stages))
+    """Caches of the pipeline stages that differ."""
+    tp, keeps = place.attention_tp, place.keeps_all_chunked
+    return tuple(dict.fromkeys(stage_caches(place.model, kv_dtype=place.kv_dtype, tp=tp, pp=pp, keeps_all_chunked=keeps)))
 
 
 def _rank_weights(place: Placement, pp: int) -> float:

@@ -16,7 +16,7 @@ from kvmodel.dtypes import BYTES_PER_ELEMENT, MATMUL_DTYPE
 from kvmodel.numeric import Num, ceil_div, minimum, power
 from kvmodel.parameters import LayerParameters, layer_parameters
 from kvmodel.records.hardware import Accelerator
-from kvmodel.records.model import Chunked, Dense, Full, LayerGroup, Linear, Mla, ModelSpec, Moe, Shared, Sliding
+from kvmodel.records.model import Chunked, Compressed, Dense, Full, LayerGroup, Linear, Mla, ModelSpec, Moe, Shared, Sliding
 
 PREFILL_TERMS = ("launch", "matmul", "attention", "all-reduce bytes", "all-reduce latency", "activations", "weights")
 DECODE_TERMS = ("launch", "weights", "KV read", "all-reduce bytes", "all-reduce latency", "matmul", "attention")
@@ -134,7 +134,7 @@ def shape_of(group: LayerGroup) -> LayerShape:
     if isinstance(attention, Chunked):
         cap = attention.chunk
     if group.indexer:
-        cap = group.indexer.top_k
+        cap = group.indexer.top_k * (attention.ratio if isinstance(attention, Compressed) else 1)
     miss = 1.0 - ffn.top_k / ffn.experts if isinstance(ffn, Moe) else 1.0
     return LayerShape(float(cap), isinstance(attention, Chunked), miss)
 
@@ -142,12 +142,28 @@ def shape_of(group: LayerGroup) -> LayerShape:
 def layer_flop(group: LayerGroup, hidden: int) -> Work:
     """FLOP of one layer in prefill, over all ranks (multiply and add are two)."""
     active = layer_parameters(group, hidden).active
-    pair, state = _pair_flop(group, absorbed=False), 0.0
-    if isinstance(group.attention, Linear):
-        state = 6.0 * group.attention.heads * group.attention.head_dim * group.attention.state_dim
-    index = 2.0 * group.indexer.heads * group.indexer.dim if group.indexer else 0.0
+    pair = _pair_flop(group, absorbed=False)
+    index = _index_flop(group)
     capped = shape_of(group).cap_tokens > 0
-    return Work(token=2.0 * active + state, pair=index + (0.0 if capped else pair), capped=pair if capped else 0.0)
+    token = 2.0 * active + _state_flop(group) + _window_flop(group)
+    return Work(token=token, pair=index + (0.0 if capped else pair), capped=pair if capped else 0.0)
+
+
+def _state_flop(group: LayerGroup) -> float:
+    states = [a for a in (group.attention, group.state) if isinstance(a, Linear)]
+    return sum(6.0 * a.heads * a.head_dim * a.state_dim for a in states)
+
+
+def _index_flop(group: LayerGroup) -> float:
+    """FLOP an indexer spends on one (query, token) pair; merged rows are scored once for `ratio` tokens."""
+    ratio = group.attention.ratio if isinstance(group.attention, Compressed) else 1
+    return 2.0 * group.indexer.heads * group.indexer.dim / ratio if group.indexer else 0.0
+
+
+def _window_flop(group: LayerGroup) -> float:
+    """FLOP a token spends on the window that a compressed cache keeps beside its merged rows."""
+    a = group.attention
+    return 4.0 * a.q_heads * a.row * a.window if isinstance(a, Compressed) else 0.0
 
 
 def _pair_flop(group: LayerGroup, *, absorbed: bool) -> float:
@@ -156,6 +172,8 @@ def _pair_flop(group: LayerGroup, *, absorbed: bool) -> float:
         return 2.0 * a.q_heads * (2 * a.latent + a.rope if absorbed else a.nope + a.rope + a.v_dim)
     if isinstance(a, Full | Sliding | Chunked | Shared):
         return 2.0 * a.q_heads * (a.k_dim + a.v_dim)
+    if isinstance(a, Compressed):
+        return 4.0 * a.q_heads * a.row / a.ratio if a.ratio else 0.0
     return 0.0
 
 
@@ -168,6 +186,8 @@ def _activation_elements(group: LayerGroup, hidden: int, tp: int) -> float:
     inside = 0.0
     if isinstance(a, Mla):
         inside += a.q_heads * (a.nope + a.rope + a.v_dim) * 2
+    elif isinstance(a, Compressed):
+        inside += 2 * a.q_heads * a.row
     elif isinstance(a, Linear):
         inside += a.heads * a.head_dim * 4
     elif isinstance(a, Full | Sliding | Chunked | Shared):
@@ -245,6 +265,11 @@ def decode_terms(place: Placement, group: LayerGroup) -> tuple[Work, ...]:
 
 def _kv_read(place: Placement, group: LayerGroup) -> Work:
     cache: LayerCache = layer_cache(group, kv_dtype=place.kv_dtype, tp=place.attention_tp, keeps_all_chunked=place.keeps_all_chunked)
+    if isinstance(group.attention, Compressed):
+        merged, window = cache.growing, cache.window_bytes
+        if group.indexer:
+            return Work(pair=cache.indexer, capped=merged, token=window)
+        return Work(pair=merged, token=window)
     if group.indexer:
         return Work(pair=cache.indexer, capped=cache.growing, token=2 * cache.state)
     if isinstance(group.attention, Chunked):

@@ -13,12 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kvmodel.cache import LayerCache
-from kvmodel.dtypes import BYTES_PER_ELEMENT, PACKED_MLA_ROW_BYTES
+from kvmodel.dtypes import BYTES_PER_ELEMENT
 from kvmodel.errors import BadScenarioError
 from kvmodel.numeric import Num, ceil_div, maximum
 from kvmodel.records.engine import Engine
 from kvmodel.records.hardware import Accelerator, Link
-from kvmodel.records.model import LayerGroup, Linear, Mla
+from kvmodel.records.model import Compressed, LayerGroup, Linear, Mla
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class LayerWire:
         """Bytes of one layer for one request whose receiver holds the first `known` tokens, copies included."""
         kv = self.cache.moved(tokens, known)
         if self.ratio != 1.0:
-            plain = (tokens - known) * self.cache.indexer + self.cache.state * (tokens > known)
+            plain = self.cache.own_format(tokens - known)
             kv = plain + (kv - plain) * self.ratio
         if self.copies == 1.0:
             return kv
@@ -65,11 +65,11 @@ def copies_of(group: LayerGroup, engine: Engine, decode_tp: int) -> float:
     """Times each KV byte of a layer crosses to reach all decode ranks.
 
     Every decode rank reads whole KV heads, so heads are copied once TP exceeds their number. An MLA
-    row goes to each rank, to one, or in parts to all, as the engine does. State is sharded, once.
+    or compressed row goes to each rank, to one, or in parts to all, as the engine does. State is sharded, once.
     Sources: vLLM 0.33.0 nixl/tp_mapping.py; SGLang 0.5.23 disaggregation/common/conn.py.
     """
     attention = group.attention
-    if isinstance(attention, Mla):
+    if isinstance(attention, Mla | Compressed):
         return float(decode_tp) if engine.mla_copies == "per-rank" else 1.0
     if isinstance(attention, Linear) or not hasattr(attention, "kv_heads"):
         return 1.0
@@ -80,7 +80,7 @@ def wire_ratio(kv_dtype: str, wire_dtype: str) -> float:
     """Bytes on the wire for a byte of cache. Raises BadScenarioError where the wire would be wider, or the row is packed."""
     if wire_dtype in ("same", kv_dtype):
         return 1.0
-    if kv_dtype in PACKED_MLA_ROW_BYTES:
+    if kv_dtype not in BYTES_PER_ELEMENT:
         raise BadScenarioError(f"wire_dtype: got {wire_dtype!r}, but {kv_dtype} rows are packed; allowed: same")
     ratio = BYTES_PER_ELEMENT[wire_dtype] / BYTES_PER_ELEMENT[kv_dtype]
     if ratio > 1:

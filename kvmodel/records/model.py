@@ -15,6 +15,9 @@ from pydantic import Field, model_validator
 from kvmodel.dtypes import StoredDtype
 from kvmodel.records.base import Parameters, Record, Sourced
 
+MAX_CONTEXT = 1_000_000_000
+"""Longest context a model may state."""
+
 Count = Annotated[int, Field(ge=1, le=10_000_000)]
 CountOrZero = Annotated[int, Field(ge=0, le=10_000_000)]
 
@@ -80,16 +83,42 @@ class Mla(Record):
     """Rank of the query compression (`q_lora_rank`), 0 for none."""
 
 
+class Compressed(Record):
+    """A window of whole rows, and of all earlier tokens one row for every `ratio` (DeepSeek V4).
+
+    Keys and values are one row that serves all heads, whole on every rank.
+    """
+
+    kind: Literal["compressed"] = "compressed"
+    q_heads: Count
+    """Query heads."""
+    row: Count
+    """Elements of one cached row (`head_dim`), rotary part included."""
+    window: Count
+    """Tokens whose rows are kept whole."""
+    ratio: CountOrZero = 0
+    """Tokens merged into one row, 0 where only the window is kept."""
+    overlap: bool = False
+    """Merged groups overlap by half, so the compressor keeps twice `ratio` tokens (ratio 4)."""
+    q_rank: CountOrZero = 0
+    """Rank of the query compression (`q_lora_rank`), 0 for none."""
+    out_groups: Count = 1
+    """Groups of heads projected together on the way out (`o_groups`)."""
+    out_rank: CountOrZero = 0
+    """Rank of the output compression (`o_lora_rank`), 0 for none."""
+
+
 class Linear(Record):
     """A layer with a state of fixed size in place of a growing cache."""
 
     kind: Literal["linear"] = "linear"
-    variant: Literal["mamba2", "mamba1", "gdn", "kda", "lightning"]
-    """State equations: Mamba-2, Mamba-1, Gated DeltaNet, Kimi Delta Attention, lightning attention."""
+    variant: Literal["mamba2", "mamba1", "gdn", "kda", "lightning", "conv"]
+    """State equations: Mamba-2, Mamba-1, Gated DeltaNet, Kimi Delta Attention, lightning attention, or
+    a short convolution alone (LFM2)."""
     heads: Count
-    """State (value) heads; inner channels for Mamba-1."""
+    """State (value) heads; channels for Mamba-1 and the short convolution."""
     head_dim: Count
-    """Elements of a value head; 1 for Mamba-1."""
+    """Elements of a value head; 1 for Mamba-1 and the short convolution."""
     state_dim: Count
     """State size: SSM state for Mamba, key dimension for the others."""
     groups: Count = 1
@@ -103,19 +132,19 @@ class Linear(Record):
 
 
 class NoAttention(Record):
-    """A layer that keeps nothing (the expert layers of Nemotron-H)."""
+    """A layer that keeps nothing of the prompt (the expert layers of Nemotron-H)."""
 
     kind: Literal["none"] = "none"
 
 
-Attention = Annotated[Full | Sliding | Chunked | Shared | Mla | Linear | NoAttention, Field(discriminator="kind")]
+Attention = Annotated[Full | Sliding | Chunked | Shared | Mla | Compressed | Linear | NoAttention, Field(discriminator="kind")]
 
 
 class Indexer(Record):
     """Key cache of a sparse-attention indexer: replicated on each rank, its own format."""
 
-    bytes_per_token: Count
-    """Bytes a token takes in one layer, whatever the KV dtype."""
+    bytes_per_token: float = Field(gt=0, le=1_000_000)
+    """Bytes a token takes in one layer, whatever the KV dtype; a share of a row where rows are merged."""
     heads: Count
     """Index query heads."""
     dim: Count
@@ -168,6 +197,8 @@ class LayerGroup(Record):
     """Their feed-forward block."""
     indexer: Indexer | None = None
     """Their sparse-attention indexer."""
+    state: Linear | None = None
+    """A state they keep beside their attention (Falcon-H1, Zamba2)."""
 
 
 class ModelSpec(Sourced):
@@ -200,7 +231,7 @@ class ModelSpec(Sourced):
     order: tuple[str, ...] = ()
     """Group names in sequence, repeated until all layers are placed; `"full*3"` is three in a row.
     Empty: one group after the other."""
-    max_context: Count | None = None
+    max_context: Annotated[int, Field(ge=1, le=MAX_CONTEXT)] | None = None
     """Longest context the makers state."""
     published_parameters: Parameters | None = None
     """Total parameters on the model's page."""
