@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import whole
 
 from kvmodel import BadScenarioError, UnknownNameError, find_model
 from kvmodel.cache import LayerCache, kv_dtype_of, kv_heads_per_rank, layer_cache, model_cache, state_bytes
@@ -18,6 +17,7 @@ from kvmodel.dtypes import BYTES_PER_ELEMENT
 from kvmodel.parallel import check_tp
 from kvmodel.records.model import Full, LayerGroup, Linear, Mla
 from kvmodel.registry import models
+from tests.strategies import whole
 
 ids = st.sampled_from(sorted(models()))
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import MODELS, scenarios, whole
 
 from kvmodel import Scenario, evaluate, find_model
 from kvmodel.cache import model_cache
@@ -19,6 +18,7 @@ from kvmodel.compute import head_terms, mean_capped, phase_time, weight_bytes
 from kvmodel.plan import plan_of
 from kvmodel.registry import accelerators, derates
 from kvmodel.terms import LayerShape, Placement, decode_terms, full_pairs, layer_flop, prefill_terms, shape_of
+from tests.strategies import MODELS, scenarios, whole
 
 H100 = accelerators()["h100-sxm"]
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import scenarios
 
 from kvmodel import Evaluation, Scenario, critical_lengths, evaluate
 from kvmodel.critical import Interval, intervals
 from kvmodel.scenario import MAX_PROMPT_TOKENS
+from tests.strategies import scenarios
 
 few = settings(max_examples=12)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from plain import holdings, walk
-from strategies import MODELS, scenarios
 
 from kvmodel import Evaluation, Scenario, evaluate
 from kvmodel.plan import plan_of
 from kvmodel.registry import engines
+from tests.plain import holdings, walk
+from tests.strategies import MODELS, scenarios
 
 MOST_CHUNKS = 300
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from plain import holdings, walk
-from strategies import OVERLAPS, scenarios
 
 from kvmodel import Scenario, evaluate
 from kvmodel.evaluate import amounts_of
 from kvmodel.parts import MAX_DRAWN, Parts, timeline_parts
 from kvmodel.plan import plan_of
+from tests.plain import holdings, walk
+from tests.strategies import OVERLAPS, scenarios
 
 ALL = 10**7
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from strategies import scenarios
 
 from kvmodel import BadScenarioError, Scenario, UnknownNameError, evaluate
 from kvmodel.scenario import MAX_PROMPT_TOKENS, allowed_values, bounds, from_text, parse_text, read_field
 from kvmodel.turn import Turn
+from tests.strategies import scenarios
 
 DEFAULTS: dict[str, Any] = {
     "model": "llama-3-70b", "prompt_tokens": 8192, "output_tokens": 500, "batch": 1, "prefill_held_tokens": 0, "decode_held_tokens": 0,

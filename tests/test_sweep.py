@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import OVERLAPS, field, scenarios, whole
 
 from kvmodel import BadScenarioError, Scenario, evaluate, sweep
 from kvmodel.plan import STRUCTURE
 from kvmodel.progress import AMOUNTS
 from kvmodel.scenario import MAX_PROMPT_TOKENS, bounds
+from tests.strategies import OVERLAPS, field, scenarios, whole
 
 NUMERIC = tuple(name for name in Scenario.model_fields if bounds(Scenario, name)[1] is not None)
 STRUCTURAL = tuple(name for name in NUMERIC if name in STRUCTURE)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import MODELS, OVERLAPS, scenarios, whole
 
 from kvmodel import BadScenarioError, Scenario, Turn, agent_turn, evaluate, find_model
 from kvmodel.cache import model_cache
@@ -16,6 +15,7 @@ from kvmodel.designs import Design, Edge
 from kvmodel.evaluate import amounts_of
 from kvmodel.plan import plan_of
 from kvmodel.turn import designs
+from tests.strategies import MODELS, OVERLAPS, scenarios, whole
 
 TOKEN = 327_680
 PUBLISHED = Turn(history_tokens=30_000, delta_tokens=2_000, generated_tokens=500)

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import OVERLAPS, scenarios
 
 from kvmodel import Scenario, evaluate
 from kvmodel.display import NARROW_SPACE
@@ -16,6 +15,7 @@ from kvmodel.handoff import decode_memory, prefill_memory
 from kvmodel.plan import plan_of
 from kvmodel.registry import accelerators, models
 from kvmodel.verdict import answer, plain, reason_of
+from tests.strategies import OVERLAPS, scenarios
 
 LONGEST = 125
 MEASURED = {"prefill_seconds": 0.4, "decode_step_seconds": 0.020}

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plain import holdings, layer_bytes, layer_messages, layer_seconds
-from strategies import scenarios, whole
 
 from kvmodel import BadScenarioError, Scenario, evaluate, find_model
 from kvmodel.plan import plan_of
 from kvmodel.registry import accelerators, engines, links
 from kvmodel.wire import Lane, copies_of, derived_lanes, extra_seconds_per_byte, lane_of, wire_ratio
+from tests.plain import holdings, layer_bytes, layer_messages, layer_seconds
+from tests.strategies import scenarios, whole
 
 GQA_8K = 2_684_354_560  # Llama 3 70B, 8,192 tokens, bf16
 
