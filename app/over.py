@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from app.charts.spec import Table
 from kvmodel.evaluate import amounts_of, sweep
 from kvmodel.plan import Plan, plan_of
 from kvmodel.progress import Amounts
@@ -17,13 +18,13 @@ from kvmodel.results import Evaluation
 from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario
 
 SLIDER_LOW, SLIDER_HIGH = 128, MAX_PROMPT_TOKENS
-PER_DOUBLING = 8
+PER_DOUBLING = 6
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 @lru_cache(maxsize=64)
 def token_positions(*extra: int, low: int = SLIDER_LOW, high: int = SLIDER_HIGH) -> tuple[int, ...]:
-    """Positions of a token slider: eight a doubling, powers of two among them, and any value asked for."""
+    """Positions of a token slider: six a doubling, powers of two among them, and any value asked for."""
     steps = round(math.log2(high / low) * PER_DOUBLING)
     grid = {round(low * 2 ** (i / PER_DOUBLING)) for i in range(steps + 1)}
     return tuple(sorted(grid | set(extra)))
@@ -34,13 +35,13 @@ def batch_positions(*extra: int) -> tuple[int, ...]:
     return tuple(sorted({*BATCHES, *extra}))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Over:
     """A scenario evaluated over one field's values."""
 
     scenario: Scenario
     field: str
-    values: Sequence[int]
+    values: tuple[int, ...]
     at: int
     """Index of the scenario's own value."""
     plan: Plan
@@ -49,12 +50,22 @@ class Over:
     rows: Sequence[Evaluation]
     """Plain numbers, a row a value."""
 
+    tables: dict[str, Table] = field(default_factory=dict)
+    """Tables made so far, by name."""
+
+    def table(self, name: str, make: Callable[[Over], Table]) -> Table:
+        """A table over the values, made once: readers share what they look at."""
+        if name not in self.tables:
+            self.tables[name] = make(self)
+        return self.tables[name]
+
     def amounts(self, index: int) -> Amounts:
         """The scenario's numbers at a position."""
         return replace(amounts_of(self.scenario), **{self.field: self.values[index]})
 
 
-def evaluate_over(scenario: Scenario, field: str, values: Sequence[int]) -> Over:
+@lru_cache(maxsize=48)
+def evaluate_over(scenario: Scenario, field: str, values: tuple[int, ...]) -> Over:
     """Evaluate a scenario over a field's values, its own among them."""
     swept = sweep(scenario, **{field: np.asarray(values)})
     rows = [swept.at(i) for i in range(len(values))]

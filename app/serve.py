@@ -18,6 +18,8 @@ from starlette.routing import Route
 
 from app.shell import Shell
 
+SWITCH_SECONDS = 0.0005
+"""How long a script may keep the thread that sends its messages waiting; Python's default is ten times longer."""
 PLOTLY_JS = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 
 
@@ -40,8 +42,10 @@ async def lifespan(_: Any) -> AsyncIterator[dict[str, Any]]:
     from kvmodel import Scenario, evaluate
 
     evaluate(Scenario())
+    sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
     yield {}
 
 

@@ -105,22 +105,23 @@ def _frame(m: Moment) -> Frame:
 
 
 def _lanes(m: Moment) -> Frame:
-    """Cells of the prefill and wire lanes; what is on the wire after prefill ends is exposed."""
+    """Prefill and what is exposed as bars with cuts between their cells; the hidden part of the wire cell by cell.
+
+    After prefill ends every part is ready, so what is exposed is one piece.
+    """
     p, unit = m.parts, SCALE / m.reach
-    ends = p.compute_end * unit
-    starts = np.concatenate([[0.0], ends[:-1]])
-    frame = {"t.prefill_base": packed(starts), "t.prefill_x": packed(ends - starts)}
-    if m.result.kv.wire_bytes <= 0:
-        empty = packed(np.zeros(0))
-        return frame | {"t.wire_base": empty, "t.wire_x": empty, "t.late_base": empty, "t.late_x": empty}
+    moves = m.result.kv.wire_bytes > 0
     low, high, ready = p.wire_start * unit, p.wire_end * unit, m.ready * unit
-    hidden, late = low < ready, high > ready * (1 + 1e-12)
-    hidden_low, late_low = low[hidden], np.maximum(low[late], ready)
-    return frame | {
-        "t.wire_base": packed(hidden_low),
-        "t.wire_x": packed(np.maximum(np.minimum(high[hidden], ready) - hidden_low, 1)),
-        "t.late_base": packed(late_low),
-        "t.late_x": packed(np.maximum(high[late] - late_low, 1)),
+    hidden = (low < ready) & moves
+    late = low[(low > ready * (1 + 1e-9)) & moves]
+    late_end = float(p.wire_end[-1]) if moves else m.ready
+    return {
+        "t.prefill_bar": _bar(0.0, m.ready, m.reach),
+        "t.prefill_cuts": packed(p.compute_end[:-1] * unit),
+        "t.wire_base": packed(low[hidden]),
+        "t.wire_x": packed(np.maximum(np.minimum(high[hidden], ready) - low[hidden], 1)),
+        "t.late_bar": _bar(max(m.ready, float(p.wire_start[0])), max(m.ready, late_end), m.reach),
+        "t.late_cuts": packed(late),
     }
 
 

@@ -55,6 +55,8 @@ def _blocks(magnified: bool) -> Spec:
         ("t.strip_prefill", STRIP, "prefill", 1.0, ""),
         ("t.strip_gap", STRIP, "exposed", 1.0, at("t.strip_hatch")),
         ("t.strip_decode", STRIP, "decode", 0.55, ""),
+        ("t.prefill_bar", PREFILL, "prefill", 1.0, ""),
+        ("t.late_bar", WIRE, "exposed", 1.0, at("t.late_hatch")),
         ("t.step", DECODE, "decode", 1.0, ""),
         ("t.later", DECODE, "decode", 0.55, ""),
     ]
@@ -77,13 +79,18 @@ def _blocks(magnified: bool) -> Spec:
 
 
 def _lanes(own: Own, cells: int) -> list[Spec]:
-    prefill = {"gap": own("gap"), "hovertemplate": at("t.prefill_hover"), "customdata": list(range(1, cells + 1)), "cells": cells}
-    wire = {"gap": own("wire_gap"), "hovertemplate": at("t.wire_hover"), "cells": cells}
+    numbers = {"customdata": list(range(1, cells + 1)), "hovertemplate": at("t.prefill_hover")}
     return [
-        _bar(PREFILL, at("t.prefill_x"), at("t.prefill_base"), "prefill", **prefill),
-        _bar(WIRE, at("t.wire_x"), at("t.wire_base"), "wire", **wire),
-        _bar(WIRE, at("t.late_x"), at("t.late_base"), "exposed", hatch=at("t.late_hatch"), **wire),
+        _bar(WIRE, at("t.wire_x"), at("t.wire_base"), "wire", gap=own("wire_gap"), hovertemplate=at("t.wire_hover"), cells=cells),
+        _cuts(PREFILL, at("t.prefill_cuts"), own("gap"), cells, **numbers),
+        _cuts(WIRE, at("t.late_cuts"), own("wire_gap"), cells, hovertemplate=at("t.wire_hover")),
     ]
+
+
+def _cuts(place: tuple[int, int], x: Spec, width: Spec, cells: int, **more: Any) -> Spec:
+    """Thin gaps between the cells of a bar."""
+    marker = {"symbol": "line-ns", "size": place[1], "line": {"width": width, "color": colour("panel")}}
+    return {"type": "scatter", "mode": "markers", "x": x, "y": [place[0]] * cells, "marker": marker, **more}
 
 
 def _texts(own: Own, scale: int) -> list[Text]:

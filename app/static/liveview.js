@@ -93,6 +93,7 @@ class View {
   }
 
   update(data) {
+    globalThis.liveviewProbe?.push(["update", performance.now(), data.main, data.items.length]);
     const before = this.data?.items ?? [];
     this.data = data;
     this.current = { slider: data.main, at: data.sliders[data.main].at };

@@ -25,26 +25,27 @@ RATIO = (
 
 
 def show() -> None:
-    """Draw the view."""
-    state, answer, page, heads = frame.with_controls("critical-length")
-    scenario = state.scenario
-    over = evaluate_over(scenario, "prompt_tokens", controls.slider_values(state, "prompt_tokens"))
+    """Draw the view: the chart first, then the answer, then the controls and the rest."""
+    here = frame.frame("critical-length")
+    scenario = here.state.scenario
+    over = evaluate_over(scenario, "prompt_tokens", controls.slider_values(here.state, "prompt_tokens"))
     rows = links.link_rows(links.without_prompt(scenario))
-    table = critical.critical_table(over, rows)
+    table = over.table("critical", lambda o: critical.critical_table(o, rows))
     sliders = [Slider("prompt_tokens", over.values, over.at, table)]
     own = next(row for row in rows if row.id == scenario.link)
-    with page.container(key="figure"):
+    with here.figure:
         live("critical_view", [critical.critical_figure(own, table, links.drawn_links(scenario, rows))], sliders)
-    frame.show_answer(answer, state, block("p", frame.setup_text(scenario), class_="kv-setup"), sliders)
-    batches = controls.slider_values(state, "batch")
+    frame.show_answer(here.answer, here.state, block("p", frame.setup_text(scenario), class_="kv-setup"), sliders)
+    heads = here.draw_inputs()
+    batches = controls.slider_values(here.state, "batch")
     frame.show_slider_head(heads["prompt_tokens"], "prompt_tokens", over.values, over.at)
     frame.show_slider_head(heads["batch"], "batch", batches, batches.index(scenario.batch))
-    with page.container(key="rest"):
+    with here.rest:
         left, right = st.columns([1.25, 1], gap="large")
-        with left:
-            live("links_view", [block("h2", "Every link", class_="kv-h2"), links.links_block(scenario, rows)], sliders, later=True)
-        with right:
-            live("ratio_view", beside(table), sliders, later=True)
+    with left:
+        live("links_view", [block("h2", "Every link", class_="kv-h2"), links.links_block(scenario, rows)], sliders, later=True)
+    with right:
+        live("ratio_view", beside(table), sliders, later=True)
 
 
 def beside(table: Table) -> list[Any]:

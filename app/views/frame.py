@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 
-from app import controls
+from app import controls, reading
 from app.charts.scale import TOKEN_TICKS
 from app.charts.spec import Table, at
 from app.live import Slider, block, live
@@ -17,29 +18,46 @@ from kvmodel.plan import plan_of
 from kvmodel.scenario import Scenario
 
 
-def session_state() -> State:
-    """The session's state: from the link on the first run, then as the controls left it."""
-    if "state" not in st.session_state:
-        st.session_state["state"] = from_link(dict(st.query_params))
-        st.session_state["link_notes"] = st.session_state["state"].notes
-    state: State = st.session_state["state"]
-    return State(state.scenario, state.turn, [])
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A view's places, top to bottom, and the state its controls say."""
+
+    state: State
+    sliders: Sequence[str]
+    answer: Any
+    notices: Any
+    controls: Any
+    more: Any
+    sum: Any
+    figure: Any
+    rest: Any
+
+    def draw_inputs(self) -> dict[str, Any]:
+        """Draw notices and controls; returns the places of the sliders' heads. Called after the chart, so that it comes first."""
+        show_notices(self.notices, [*st.session_state["link_notes"], *self.state.notes])
+        with self.controls:
+            heads = controls.draw_controls(self.state, self.sliders)
+        with self.more:
+            controls.draw_more(self.state, with_turn="history_tokens" in self.sliders)
+        return heads
 
 
-def with_controls(view: str, sliders: Sequence[str] = ("batch", "prompt_tokens")) -> tuple[State, Any, Any, dict[str, Any]]:
-    """(state after the controls, place of the answer, the page, places of the sliders' heads)."""
-    st.session_state[controls.ARRIVED] = st.session_state.get("view") != view
-    st.session_state["view"] = view
+def frame(view: str, sliders: Sequence[str] = ("batch", "prompt_tokens")) -> Frame:
+    """The places of a view, and the state: from the link on the first run, then as the controls say."""
+    session = st.session_state
+    if "state" not in session:
+        session["state"] = from_link(dict(st.query_params))
+        session["link_notes"] = session["state"].notes
+    session[reading.ARRIVED] = session.get("view") != view
+    session["view"] = view
+    last: State = session["state"]
+    state = reading.read(State(last.scenario, last.turn, []), session, sliders)
+    if state.query() != last.query():
+        session["link_notes"] = []
+    session["state"] = state
     page = st.container(key="page")
-    answer = page.container(key="answer")
-    notices = page.container(key="notices")
-    with page:
-        state, heads = controls.controls(session_state(), sliders=sliders)
-    if state.query() != st.session_state["state"].query():
-        st.session_state["link_notes"] = []
-    st.session_state["state"] = state
-    show_notices(notices, [*st.session_state["link_notes"], *state.notes])
-    return state, answer, page, heads
+    names = ("answer", "notices", "controls", "more", "sum", "figure", "rest")
+    return Frame(state, sliders, *(page.container(key=name) for name in names))
 
 
 def show_notices(place: Any, notes: Sequence[str]) -> None:

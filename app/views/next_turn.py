@@ -19,14 +19,15 @@ NOTE = (
 
 
 def show() -> None:
-    """Draw the view."""
-    state, answer, page, heads = frame.with_controls("next-turn", ("history_tokens", "delta_tokens"))
-    sliders = [slider_over(state, name) for name in SLIDERS]
-    with page.container(key="figure"):
+    """Draw the view: the pictures first, then the answer and the controls."""
+    here = frame.frame("next-turn", ("history_tokens", "delta_tokens"))
+    sliders = [slider_over(here.state, name) for name in SLIDERS]
+    with here.figure:
         live("flow_view", [flow.flow_figure()], sliders)
         texts = [block("p", at("stall"), class_="kv-note"), block("p", NOTE, class_="kv-note")]
         live("bars_view", [turn_bars.bars_figure(), *texts], sliders, later=True)
-    frame.show_answer(answer, state, block("p", at("setup"), setup_text(state), class_="kv-setup"), sliders)
+    frame.show_answer(here.answer, here.state, block("p", at("setup"), setup_text(here.state), class_="kv-setup"), sliders)
+    heads = here.draw_inputs()
     for slider in sliders:
         frame.show_slider_head(heads[slider.key], slider.key, slider.values, slider.at)
 

@@ -11,9 +11,7 @@ from app.charts import levers, request, timeline
 from app.charts.spec import Table, at
 from app.live import Slider, block, live
 from app.over import Over, evaluate_over
-from app.state import State
 from app.views import frame
-from kvmodel.plan import plan_of
 from kvmodel.records.base import Sourced
 
 BYTES = (
@@ -30,61 +28,47 @@ WIRE = (
 )
 STEP = "Weights touched and cache read from device memory, plus launch and all-reduce, each times a fitted constant."
 LEFT_OUT = "Left out: queueing, routing, the network outside the link. A calculation, not a measurement."
-OVERLAPS = ("serial", "chunk", "layer", "layer-both")
 
 
 def show() -> None:
-    """Draw the view."""
-    state, answer, page, heads = frame.with_controls("one-request")
-    sum_place, figure_place = page.container(key="sum"), page.container(key="figure")
-    with figure_place:
-        state = overlap_control(state)
-    over = [evaluate_over(state.scenario, name, controls.slider_values(state, name)) for name in ("prompt_tokens", "batch")]
+    """Draw the view: the chart first, then the answer, then the controls and the rest."""
+    here = frame.frame("one-request")
+    over = [evaluate_over(here.state.scenario, name, controls.slider_values(here.state, name)) for name in ("prompt_tokens", "batch")]
     main = over[0]
-    magnified = timeline.is_small(main.rows[main.at])
-    answers = [request.answer_table(o) for o in over]
-    with figure_place:
-        drawn = [timeline.timeline_table(request.moments(o), magnified=magnified) for o in over]
-        live("timeline_view", [timeline.timeline_figure(magnified=magnified)], sliders_of(over, answers, drawn))
-    frame.show_answer(answer, state, block("p", frame.setup_text(state.scenario), class_="kv-setup"), sliders_of(over, answers))
-    with sum_place:
-        live("sum_view", [request.sum_block(main)], sliders_of(over, [request.sum_table(o) for o in over]))
+    answers = [o.table("answer", request.answer_table) for o in over]
+    with here.figure:
+        overlap, chart = st.container(key="overlap_row"), st.container()
+    with chart:
+        draw_timeline(over, answers)
+    setup = block("p", frame.setup_text(here.state.scenario), class_="kv-setup")
+    frame.show_answer(here.answer, here.state, setup, sliders_of(over, answers))
+    with here.sum:
+        live("sum_view", [request.sum_block(main)], sliders_of(over, [o.table("sum", request.sum_table) for o in over]))
+    heads = here.draw_inputs()
+    with overlap:
+        controls.draw_overlap(here.state.scenario)
     for o in over:
         frame.show_slider_head(heads[o.field], o.field, o.values, o.at)
-    with page.container(key="rest"):
+    with here.rest:
         left, right = st.columns(2, gap="large")
-        with left:
-            bars = [block("h2", "What would change the first token", class_="kv-h2"), levers.levers_figure()]
-            live("levers_view", bars, sliders_of(over, [levers.levers_table(o) for o in over]), later=True)
-        with right:
-            live("behind_view", behind(main), sliders_of(over, [request.behind_table(o) for o in over]), later=True)
+    with left:
+        bars = [block("h2", "What would change the first token", class_="kv-h2"), levers.levers_figure()]
+        live("levers_view", bars, sliders_of(over, [o.table("levers", levers.levers_table) for o in over]), later=True)
+    with right:
+        live("behind_view", behind(main), sliders_of(over, [o.table("behind", request.behind_table) for o in over]), later=True)
+
+
+def draw_timeline(over: list[Over], answers: list[Table]) -> None:
+    """The request to scale, over both sliders."""
+    magnified = timeline.is_small(over[0].rows[over[0].at])
+    drawn = [o.table(f"timeline {magnified}", lambda o: timeline.timeline_table(request.moments(o), magnified=magnified)) for o in over]
+    live("timeline_view", [timeline.timeline_figure(magnified=magnified)], sliders_of(over, answers, drawn))
 
 
 def sliders_of(over: list[Over], *tables: list[Table]) -> list[Slider]:
     """The sliders with the tables merged, one list of tables a slider."""
     merged = [{name: column for table in of_slider for name, column in table.items()} for of_slider in zip(*tables, strict=True)]
     return [Slider(o.field, o.values, o.at, table) for o, table in zip(over, merged, strict=True)]
-
-
-def overlap_control(state: State) -> State:
-    """What may cross while prefill computes: stands at the head of the picture it changes."""
-    scenario = state.scenario
-    engine = plan_of(scenario).engine
-    now = scenario.overlap or engine.overlap
-    if (
-        st.session_state[controls.ARRIVED]
-        or "overlap" not in st.session_state
-        or (scenario.overlap is None and st.session_state.get("overlap_engine") != engine.id)
-    ):
-        st.session_state["overlap"] = now
-    st.session_state["overlap_engine"] = engine.id
-    options = [o for o in OVERLAPS if o != "layer-both" or engine.first_token == "decode"]
-    with st.container(key="overlap_row"):
-        chosen = st.segmented_control(controls.label_of("overlap"), options, key="overlap", required=True, help=controls.help_of("overlap"))
-    changed = scenario.with_changes(overlap=None if chosen == engine.overlap else chosen)
-    new = State(changed, state.turn, state.notes)
-    st.session_state["state"] = new
-    return new
 
 
 def behind(over: Over) -> list[Any]:

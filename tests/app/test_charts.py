@@ -26,41 +26,54 @@ def drawn(o, *, magnified=False, index=None):
     return fill(timeline.timeline_figure(magnified=magnified).wide, table, o.at if index is None else index, LIGHT)
 
 
-def lane(figure, row):
-    return next(t for t in figure["data"] if t["type"] == "bar" and t["y"][0] == row and isinstance(t["x"], dict))
+def blocks(figure, row):
+    """(base, length, colour, hatching) of the single bars of a row."""
+    bars = figure["data"][0]
+    marker = bars["marker"]
+    found = zip(bars["y"], bars["base"], bars["x"], marker["color"], marker["pattern"]["shape"], strict=True)
+    return [rest for y, *rest in found if y == row]
+
+
+def cuts(figure, row):
+    return next(unpacked(t["x"]) for t in figure["data"] if t.get("mode") == "markers" and t["y"][0] == row)
+
+
+def hidden_cells(figure):
+    wire = next(t for t in figure["data"] if t["type"] == "bar" and t["y"][0] == 179)
+    return unpacked(wire["base"]), unpacked(wire["x"])
 
 
 def test_layers_of_prefill_fill_its_lane_to_scale():
     o = over(overlap="layer", prefill_seconds=0.4)
-    prefill = lane(drawn(o), 133)
-    lengths, e = unpacked(prefill["x"]), o.rows[o.at]
-    reach = 1.045 * e.ttft_seconds
-    assert len(lengths) == 80
-    assert sum(lengths) == pytest.approx(0.4 / reach * timeline.SCALE, abs=80)
+    figure, reach = drawn(o), 1.045 * o.rows[o.at].ttft_seconds
+    [[base, length, fill_colour, _]] = blocks(figure, 133)
+    assert (base, fill_colour) == (0, LIGHT["prefill"])
+    assert length == pytest.approx(0.4 / reach * timeline.SCALE, abs=1)
+    assert np.allclose(cuts(figure, 133), length * np.arange(1, 80) / 80, atol=1)
 
 
 def test_hidden_layers_leave_one_exposed_cell():
     o = over(overlap="layer", prefill_seconds=0.4)
-    figure = drawn(o)
-    wires = [t for t in figure["data"] if t["type"] == "bar" and t["y"][0] == 179]
-    hidden, late = (unpacked(t["x"]) for t in wires)
-    assert (len(hidden), len(late)) == (79, 1)
-    x = o.rows[o.at].transfer.seconds / 80 / (1.045 * o.rows[o.at].ttft_seconds) * timeline.SCALE
-    assert np.allclose(hidden, x, atol=1.5)
-    assert wires[1]["marker"]["color"] == LIGHT["exposed"]
+    figure, e = drawn(o), o.rows[o.at]
+    x = e.transfer.seconds / 80 / (1.045 * e.ttft_seconds) * timeline.SCALE
+    base, length = hidden_cells(figure)
+    assert len(base) == 79
+    assert np.allclose(length, x, atol=1.5)
+    [[_, late, late_colour, _]] = blocks(figure, 179)
+    assert late == pytest.approx(x, abs=1.5)
+    assert late_colour == LIGHT["exposed"]
+    assert cuts(figure, 179) == []
 
 
 def test_serial_exposes_every_cell_after_prefill():
-    o = over(prefill_seconds=0.4)
-    hidden, late = (unpacked(t["x"]) for t in drawn(o)["data"] if t["type"] == "bar" and t["y"][0] == 179)
-    assert hidden == []
-    assert len(late) == 80
+    figure = drawn(over(prefill_seconds=0.4))
+    assert hidden_cells(figure) == ([], [])
+    assert len(cuts(figure, 179)) == 79
 
 
 def test_exposed_is_hatched_wherever_it_is_wide_enough_to_see():
-    o = over(link="ethernet-10")
-    late = [t for t in drawn(o)["data"] if t["type"] == "bar" and t["y"][0] == 179][1]
-    assert late["marker"]["pattern"]["shape"] == "/"
+    assert blocks(drawn(over(link="ethernet-10")), 179)[0][3] == "/"
+    assert blocks(drawn(over(overlap="layer")), 179)[0][3] == ""
 
 
 def test_the_magnifier_appears_only_below_three_per_cent_of_the_first_token():
@@ -72,11 +85,11 @@ def test_the_magnifier_appears_only_below_three_per_cent_of_the_first_token():
 def test_the_magnifier_draws_the_last_layer_as_wide_as_its_time():
     o = over(overlap="layer", prefill_seconds=0.4)
     figure = drawn(o, magnified=True)
-    last = lane(figure, 343)
+    last = next(t for t in figure["data"] if t["type"] == "bar" and t["y"][0] == 343)
     assert last["text"][-1] == "layer 80"
     x, widths = o.rows[o.at].transfer.seconds / 80, unpacked(last["x"])
-    blocks = next(t for t in figure["data"] if t["type"] == "bar" and len(t["x"]) == 7 and isinstance(t["x"], list))
-    assert blocks["x"][5] / widths[-1] == pytest.approx(x / (0.4 / 80), rel=0.02)
+    [[_, late, _, _]] = blocks(figure, 377)
+    assert late / widths[-1] == pytest.approx(x / (0.4 / 80), rel=0.02)
 
 
 def test_texts_of_the_timeline_carry_the_published_numbers():
@@ -272,7 +285,7 @@ def test_prefill_released_tokens_leave_the_gap_out_of_the_sum():
 def test_answers_at_every_position_are_those_of_evaluate():
     o = over(overlap="layer", link="ethernet-25")
     table = request.answer_table(o)
-    for i in (0, 20, o.at, 80):
+    for i in (0, 20, o.at, 70):
         expected = evaluate(o.scenario.with_changes(prompt_tokens=o.values[i]))
         assert table["answer.text"][i] == expected.verdict
 

@@ -29,6 +29,7 @@ def opened(**query):
     page = AppTest.from_file(MAIN, default_timeout=60)
     for name, value in query.items():
         page.query_params[name] = value
+    page.session_state["more_inputs"] = True
     page.run()
     assert not page.exception
     return page
@@ -126,3 +127,16 @@ def test_texts_of_the_page_are_data_and_never_markup():
     data = views(opened(engine="<script>alert(1)</script>"))["notices_view"]
     assert data["items"][0]["children"] == [data["items"][0]["children"][0]]
     assert "innerHTML" not in (Path(MAIN).parent / "static" / "liveview.js").read_text()
+
+
+def test_folded_inputs_keep_their_values():
+    page = opened(decode_batch="32", engine="vllm-nixl")
+    page.session_state["more_inputs"] = False
+    page.run()
+    assert not page.exception
+    assert [box.key for box in page.text_input] == []
+    assert set(views(page)["answer_view"]["url"]["query"].split("&")) == {"decode_batch=32", "engine=vllm-nixl"}
+    page.session_state["more_inputs"] = True
+    page.run()
+    assert page.text_input(key="text_decode_batch").value == "32"
+    assert page.selectbox(key="engine").value == "vllm-nixl"
