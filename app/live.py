@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from app.charts.spec import Figure, Table, used
+from app.charts.spec import Figure, Table, placed
 from app.palette import THEMES
 
 STATIC = Path(__file__).parent / "static"
@@ -26,17 +26,16 @@ class Slider:
 
     key: str
     values: Sequence[int]
-    at: int
     table: Table
 
     def data(self, names: set[str]) -> dict[str, Any]:
-        """What the browser gets: only the columns that are used."""
-        return {
-            "positions": [str(value) for value in self.values],
-            "at": self.at,
-            "observe": f".st-key-{self.key}",
-            "table": {name: self.table[name] for name in sorted(names)},
-        }
+        """What the browser gets: only columns that are used, those that never change as one value."""
+        table = {name: _shortened(self.table[name]) for name in sorted(names & self.table.keys())}
+        return {"positions": [str(value) for value in self.values], "table": table}
+
+
+def _shortened(column: list[Any]) -> Any:
+    return {"$same": column[0]} if all(value == column[0] for value in column) else column
 
 
 def version_of(path: Path) -> str:
@@ -65,56 +64,61 @@ def _mounter() -> Any:
     return st.components.v2.component("liveview", html=_HTML, js=loader, css=None, isolate_styles=False), plotly_url()
 
 
-def live(
-    key: str,
-    items: Sequence[Figure | Mapping[str, Any]],
-    sliders: Sequence[Slider],
-    *,
-    later: bool = False,
-    say: str = "",
-    url: Mapping[str, Any] | None = None,
-) -> None:
-    """Mount figures and text blocks that follow the sliders; the first slider is the main one.
+@dataclass
+class Board:
+    """The live views of one run: each drawn at once with the values it stands at, then one table for all to move by.
 
-    A view drawn `later` follows a drag one frame behind the others, so that they are painted first;
-    `say` is read out to screen readers when it changes; `url` is what the address bar should hold.
+    `slider` and `value` say which slider the views stand at, and where.
     """
-    mount, plotly = _mounter()
-    specs = _with_constants([item.item() if isinstance(item, Figure) else dict(item) for item in items], sliders)
-    names = used(specs)
-    data: dict[str, Any] = {
-        "items": specs,
-        "sliders": {slider.key: slider.data(names) for slider in sliders},
-        "main": sliders[0].key,
-        "themes": THEMES if any(isinstance(item, Figure) for item in items) else {},
-        "plotly": plotly,
-        "later": later,
-        "say": say,
-    }
-    if url is not None:
-        data["url"] = dict(url)
-    mount(key=key, data=data)
+
+    slider: str
+    value: int
+    names: set[str] = field(default_factory=set)
+
+    def view(
+        self,
+        key: str,
+        items: Sequence[Figure | Mapping[str, Any]],
+        now: Mapping[str, Any],
+        *,
+        columns: Table | None = None,
+        later: bool = False,
+        say: str = "",
+        url: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Mount figures and text blocks. `now` holds the values at the slider's position, `columns` whole curves.
+
+        A view drawn `later` follows a drag one frame behind the others, so that they are painted first;
+        `say` is read out to screen readers when it changes; `url` is what the address bar should hold.
+        """
+        mount, plotly = _mounter()
+        specs = [item.item() if isinstance(item, Figure) else dict(item) for item in items]
+        names = placed(specs, "$at")
+        self.names |= names
+        data: dict[str, Any] = {
+            "items": specs,
+            "now": {name: now[name] for name in sorted(names)},
+            "columns": {name: (columns or {})[name] for name in sorted(placed(specs, "$col"))},
+            "main": self.slider,
+            "value": str(self.value),
+            "themes": THEMES if any(isinstance(item, Figure) for item in items) else {},
+            "plotly": plotly,
+            "later": later,
+            "say": say,
+        }
+        if url is not None:
+            data["url"] = dict(url)
+        mount(key=key, data=data)
+
+    def tables(self, sliders: Sequence[Slider]) -> None:
+        """Mount the tables that all views of this run move by; last, so that nothing waits for them."""
+        mount, _ = _mounter()
+        mount(key="tables", data={"sliders": {slider.key: slider.data(self.names) for slider in sliders}})
 
 
-def _with_constants(spec: Any, sliders: Sequence[Slider]) -> Any:
-    """The spec with columns that never change put in as values: less to send, less to fill."""
-    fixed: dict[str, Any] = {}
-    for name in used(spec):
-        columns = [slider.table[name] for slider in sliders if name in slider.table]
-        if columns and all(value == columns[0][0] for column in columns for value in column):
-            fixed[name] = columns[0][0]
-    return _put(spec, fixed)
-
-
-def _put(spec: Any, fixed: Mapping[str, Any]) -> Any:
-    if isinstance(spec, list | tuple):
-        return [_put(item, fixed) for item in spec]
-    if not isinstance(spec, dict):
-        return spec
-    if spec.get("$at") in fixed:
-        value = fixed[spec["$at"]]
-        return value[spec["$i"]] if "$i" in spec else value
-    return {key: value if key == "parts" else _put(value, fixed) for key, value in spec.items()}
+def first(table: Table) -> dict[str, Any]:
+    """The only row of a table over one position."""
+    return {name: column[0] for name, column in table.items()}
 
 
 def block(tag: str, *children: Any, **attributes: Any) -> dict[str, Any]:
@@ -124,6 +128,6 @@ def block(tag: str, *children: Any, **attributes: Any) -> dict[str, Any]:
     return {"tag": tag, **named, **parts, "children": list(children)}
 
 
-def static_block(html_key: str, *items: Mapping[str, Any]) -> None:
+def static_block(key: str, *items: Mapping[str, Any]) -> None:
     """Mount text blocks that follow no slider."""
-    live(html_key, list(items), [Slider("none", [0], 0, {})])
+    Board("none", 0).view(key, list(items), {})

@@ -65,12 +65,22 @@ def fill(spec: Spec, table: Mapping[str, Sequence[Any]], index: int, colours: Ma
 
 def used(spec: Spec) -> set[str]:
     """Names of the columns a spec takes values from."""
-    if isinstance(spec, dict):
-        own = {spec[key] for key in ("$at", "$col") if key in spec}
-        return own.union(*map(used, spec.values())) if spec else own
-    if isinstance(spec, list | tuple):
-        return set().union(*map(used, spec)) if spec else set()
-    return set()
+    return placed(spec, "$at") | placed(spec, "$col")
+
+
+def placed(spec: Spec, mark: str) -> set[str]:
+    """Names behind one kind of placeholder."""
+    found: set[str] = set()
+    waiting = [spec]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            if mark in node:
+                found.add(node[mark])
+            waiting.extend(value for value in node.values() if isinstance(value, dict | list | tuple))
+        elif isinstance(node, list | tuple):
+            waiting.extend(value for value in node if isinstance(value, dict | list | tuple))
+    return found
 
 
 def four_digits(values: Any) -> list[Any]:

@@ -1,23 +1,28 @@
 // Charts and texts filled from a table at a slider's position. No formula here: Python made every value.
 //
-// A spec is plain JSON in which {"$at": name} stands for the table's value at the current position
-// ("$i" picks an element of it), {"$col": name} for the whole column and {"$c": name} for a colour of
-// the current theme.
+// A spec is plain JSON in which {"$at": name} stands for a value at the current position ("$i" picks an
+// element of it), {"$col": name} for a whole column and {"$c": name} for a colour of the current theme.
+// A view comes with the values of the position it stands at; the table over all positions follows by
+// itself, once for all views.
 
-export function fill(spec, table, at, colours) {
-  if (Array.isArray(spec)) return spec.map(item => fill(item, table, at, colours));
+export function fill(spec, look, colours) {
+  if (Array.isArray(spec)) return spec.map(item => fill(item, look, colours));
   if (spec === null || typeof spec !== "object") return spec;
   if ("$at" in spec) {
-    const value = table[spec.$at][at];
-    return fill("$i" in spec ? value[spec.$i] : value, table, at, colours);
+    const value = look.at(spec.$at);
+    return fill("$i" in spec ? value[spec.$i] : value, look, colours);
   }
-  if ("$col" in spec) return table[spec.$col];
+  if ("$col" in spec) return look.col(spec.$col);
   if ("$c" in spec) return colours[spec.$c];
-  return Object.fromEntries(Object.entries(spec).map(([key, value]) => [key, fill(value, table, at, colours)]));
+  return Object.fromEntries(Object.entries(spec).map(([key, value]) => [key, fill(value, look, colours)]));
 }
 
-// One bus a page: every view hears every slider.
+// A column that never changes is sent once, as {"$same": value}.
+const cell = (column, at) => (Array.isArray(column) ? column[at] : column.$same);
+
+// One bus and one store of tables a page: every view hears every slider.
 const bus = (globalThis.liveviewBus ??= new EventTarget());
+const store = (globalThis.liveviewStore ??= { sliders: {} });
 
 let plotlyLoading;
 function plotly(url) {
@@ -49,17 +54,17 @@ function element(spec, watch) {
   if (typeof spec === "string") return document.createTextNode(spec);
   if ("$at" in spec) {
     const node = document.createTextNode("");
-    watch.push((table, at) => { node.data = String(table[spec.$at][at]); });
+    watch.push(look => { node.data = String(look.at(spec.$at)); });
     return node;
   }
   const node = document.createElement(spec.tag ?? "span");
   for (const [name, value] of Object.entries(spec)) {
     if (!ATTRIBUTES.has(name) && !name.startsWith("aria-") && !name.startsWith("data-")) continue;
     if (name === "href" && !/^(https?:|[?#/.])/.test(value)) continue;
-    if (typeof value === "object") watch.push((table, at) => node.setAttribute(name, table[value.$at][at]));
+    if (typeof value === "object") watch.push(look => node.setAttribute(name, look.at(value.$at)));
     else node.setAttribute(name, value);
   }
-  if (spec.parts) watch.push((table, at) => node.replaceChildren(...table[spec.parts.$at][at].map(part)));
+  if (spec.parts) watch.push(look => node.replaceChildren(...look.at(spec.parts.$at).map(part)));
   for (const child of spec.children ?? []) node.append(element(child, watch));
   return node;
 }
@@ -88,21 +93,39 @@ class View {
     }, { rootMargin: "200px" });
     this.resized = new ResizeObserver(() => this.schedule());
     this.resized.observe(root);
-    this.hear = event => { if (this.data?.sliders[event.detail.slider]) this.show(event.detail); };
+    this.hear = ({ detail }) => this.move(detail);
+    this.arrive = () => this.data && this.move(position(this.data.main), true);
     bus.addEventListener("move", this.hear);
+    bus.addEventListener("tables", this.arrive);
   }
 
   update(data) {
-    globalThis.liveviewProbe?.push(["update", performance.now(), data.main, data.items.length]);
     const before = this.data?.items ?? [];
     this.data = data;
-    this.current = { slider: data.main, at: data.sliders[data.main].at };
+    this.current = undefined;
     this.build(data.items, before);
-    this.follow?.forEach(observer => observer.disconnect());
-    this.follow = Object.entries(data.sliders).flatMap(([name, slider]) => this.observe(name, slider));
     if (data.say && this.said.textContent !== data.say) this.said.textContent = data.say;
     if (data.url !== undefined) keepUrl(data.url);
-    return this.draw(this.charts());
+    const now = position(data.main);
+    if (now && now.text !== data.value) return; // in a drag: wait for the tables
+    if (data.later) this.schedule();
+    else this.draw(this.charts());
+  }
+
+  // Follow a slider, where the table has what this view needs; `quiet` leaves out a position already shown.
+  move(to, quiet = false) {
+    const table = to && store.sliders[to.slider]?.table;
+    if (!this.data || !table || to.at < 0 || !Object.keys(this.data.now).every(name => name in table)) return;
+    if (quiet && to.text === this.data.value && !this.current) return;
+    this.current = to;
+    this.schedule();
+  }
+
+  look() {
+    const col = name => this.data.columns[name];
+    if (!this.current) return { at: name => this.data.now[name], col };
+    const { slider, at } = this.current, { table } = store.sliders[slider];
+    return { at: name => cell(table[name], at), col };
   }
 
   // Elements stay where their spec is the same; a chart stays whatever becomes of its spec.
@@ -144,30 +167,6 @@ class View {
 
   charts() { return this.items.map(({ node }) => node).filter(node => node.figure); }
 
-  // A native slider changes its aria-valuetext while it is dragged, long before it reports a value.
-  observe(name, slider) {
-    const native = document.querySelector(slider.observe);
-    if (!native) return [];
-    const read = () => slider.positions.indexOf(native.querySelector("input[type=range]")?.getAttribute("aria-valuetext"));
-    const observer = new MutationObserver(() => this.say(name, read()));
-    observer.observe(native, { subtree: true, attributes: true, attributeFilter: ["aria-valuetext"] });
-    const now = read();
-    if (name === this.data.main && now >= 0) this.current.at = now;
-    return [observer];
-  }
-
-  say(slider, at) {
-    if (at < 0 || (globalThis.liveviewLast?.slider === slider && globalThis.liveviewLast.at === at)) return;
-    globalThis.liveviewLast = { slider, at };
-    globalThis.liveviewProbe?.push(["input", performance.now(), slider, at]);
-    bus.dispatchEvent(new CustomEvent("move", { detail: { slider, at } }));
-  }
-
-  show(current) {
-    this.current = current;
-    this.schedule();
-  }
-
   schedule() {
     if (this.queued || !this.data) return;
     const draw = () => { this.queued = undefined; this.draw(this.charts()); };
@@ -175,9 +174,9 @@ class View {
   }
 
   async draw(nodes) {
-    const { slider, at } = this.current, { table } = this.data.sliders[slider], began = performance.now();
-    for (const { watch } of this.items) for (const set of watch) set(table, at);
-    if (!nodes.length) return this.probe(slider, at, 0);
+    const began = performance.now(), look = this.look();
+    for (const { watch } of this.items) for (const set of watch) set(look);
+    if (!nodes.length) return this.probe(0);
     const library = await plotly(this.data.plotly);
     const mode = isDark(this.root) ? "dark" : "light";
     const { colours, template } = this.data.themes[mode];
@@ -185,25 +184,64 @@ class View {
       node.stale = node.near === false;
       if (node.stale || !node.isConnected) return undefined;
       const figure = node.figure[node.clientWidth < 640 ? "narrow" : "wide"] ?? node.figure.wide;
-      const layout = { ...fill(figure.layout, table, at, colours), template, width: node.clientWidth || undefined };
+      const layout = { ...fill(figure.layout, look, colours), template, width: node.clientWidth || undefined };
       node.style.minHeight = `${layout.height}px`;
-      node.setAttribute("aria-label", fill(node.figure.alt, table, at, colours));
-      return library.react(node, fill(figure.data, table, at, colours), layout, { displayModeBar: false, responsive: false });
+      node.setAttribute("aria-label", fill(node.figure.alt, look, colours));
+      return library.react(node, fill(figure.data, look, colours), layout, { displayModeBar: false, responsive: false });
     }));
-    this.probe(slider, at, nodes.length, performance.now() - began);
+    return this.probe(nodes.length, performance.now() - began);
   }
 
   // Measurements ask when a move has been painted: after the frame that follows its drawing.
-  probe(slider, at, charts, spent = 0) {
+  probe(charts, spent = 0) {
+    const { slider, at } = this.current ?? { slider: this.data.main, at: -1 };
     if (globalThis.liveviewProbe) requestAnimationFrame(() => globalThis.liveviewProbe?.push(["painted", performance.now(), slider, at, charts, spent]));
   }
 
   close() {
     bus.removeEventListener("move", this.hear);
-    this.near.disconnect(); this.resized.disconnect();
-    this.follow?.forEach(observer => observer.disconnect());
+    bus.removeEventListener("tables", this.arrive);
+    this.near.disconnect();
+    this.resized.disconnect();
     this.charts().forEach(node => globalThis.Plotly?.purge(node));
   }
+}
+
+// ---- tables over the sliders' positions, and the sliders themselves --------------------------------
+
+const thumb = slider => document.querySelector(`.st-key-${slider} input[type=range]`)?.getAttribute("aria-valuetext");
+
+// Where a slider's thumb stands: its text, and its index where the table is there.
+function position(slider) {
+  const text = thumb(slider);
+  return text == null ? undefined : { slider, text, at: store.sliders[slider]?.positions.indexOf(text) ?? -1 };
+}
+
+class Tables {
+  update(data) {
+    this.close();
+    store.sliders = data.sliders;
+    this.observers = Object.keys(data.sliders).flatMap(slider => this.observe(slider));
+    bus.dispatchEvent(new Event("tables"));
+  }
+
+  // A native slider changes its aria-valuetext while it is dragged, long before it reports a value.
+  observe(slider) {
+    const native = document.querySelector(`.st-key-${slider}`);
+    if (!native) return [];
+    let last = thumb(slider);
+    const observer = new MutationObserver(() => {
+      const now = position(slider);
+      if (!now || now.text === last) return;
+      last = now.text;
+      globalThis.liveviewProbe?.push(["input", performance.now(), slider, now.at]);
+      bus.dispatchEvent(new CustomEvent("move", { detail: now }));
+    });
+    observer.observe(native, { subtree: true, attributes: true, attributeFilter: ["aria-valuetext"] });
+    return [observer];
+  }
+
+  close() { this.observers?.forEach(observer => observer.disconnect()); }
 }
 
 // The address names the scenario; keys that are not the scenario's (embed, theme) stay.
@@ -214,10 +252,10 @@ function keepUrl({ query, keys }) {
   if (search !== now.toString()) history.replaceState(history.state, "", location.pathname + (search ? `?${search}` : "") + location.hash);
 }
 
-const views = new WeakMap();
+const views = new WeakMap(); // by root: a View, or the page's Tables
 
 export function mount(root, data) {
-  if (!views.has(root)) views.set(root, new View(root));
+  if (!views.has(root)) views.set(root, data.sliders ? new Tables() : new View(root));
   views.get(root).update(data);
   return () => { views.get(root)?.close(); views.delete(root); };
 }

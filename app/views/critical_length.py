@@ -9,7 +9,7 @@ import streamlit as st
 from app import controls
 from app.charts import critical, links, ratio
 from app.charts.spec import Table
-from app.live import Slider, block, live
+from app.live import Board, Slider, block
 from app.over import evaluate_over
 from app.views import frame
 
@@ -31,21 +31,25 @@ def show() -> None:
     over = evaluate_over(scenario, "prompt_tokens", controls.slider_values(here.state, "prompt_tokens"))
     rows = links.link_rows(links.without_prompt(scenario))
     table = over.table("critical", lambda o: critical.critical_table(o, rows))
-    sliders = [Slider("prompt_tokens", over.values, over.at, table)]
+    now, board = {name: column[over.at] for name, column in table.items()}, Board("prompt_tokens", scenario.prompt_tokens)
     own = next(row for row in rows if row.id == scenario.link)
     with here.figure:
-        live("critical_view", [critical.critical_figure(own, table, links.drawn_links(scenario, rows))], sliders)
-    frame.show_answer(here.answer, here.state, block("p", frame.setup_text(scenario), class_="kv-setup"), sliders)
-    heads = here.draw_inputs()
-    batches = controls.slider_values(here.state, "batch")
-    frame.show_slider_head(heads["prompt_tokens"], "prompt_tokens", over.values, over.at)
-    frame.show_slider_head(heads["batch"], "batch", batches, batches.index(scenario.batch))
+        curves = critical.critical_figure(own, table, links.drawn_links(scenario, rows))
+        board.view("critical_view", [curves], now, columns=table)
+    frame.show_answer(board, here, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
     with here.rest:
         left, right = st.columns([1.25, 1], gap="large")
     with left:
-        live("links_view", [block("h2", "Every link", class_="kv-h2"), links.links_block(scenario, rows)], sliders, later=True)
+        listed = [block("h2", "Every link", class_="kv-h2"), links.links_block(scenario, rows)]
+        board.view("links_view", listed, now, later=True)
     with right:
-        live("ratio_view", beside(table), sliders, later=True)
+        board.view("ratio_view", beside(table), now, columns=table, later=True)
+    heads = here.draw_inputs()
+    for name in ("prompt_tokens", "batch"):
+        frame.show_slider_head(board, heads[name], name, controls.slider_values(here.state, name), getattr(scenario, name))
+    batches = controls.slider_values(here.state, "batch")
+    prompts = Slider("prompt_tokens", over.values, table | frame.head_table("prompt_tokens", over.values))
+    board.tables([prompts, Slider("batch", batches, frame.head_table("batch", batches))])
 
 
 def beside(table: Table) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import streamlit as st
 from app import controls, reading
 from app.charts.scale import TOKEN_TICKS
 from app.charts.spec import Table, at
-from app.live import Slider, block, live
+from app.live import Board, block, static_block
 from app.state import URL_KEYS, State, from_link
 from kvmodel.display import count_text, rate_text, tick_text
 from kvmodel.plan import plan_of
@@ -65,23 +65,22 @@ def show_notices(place: Any, notes: Sequence[str]) -> None:
     if notes:
         with place:
             blocks = [block("p", note, class_="kv-notice", role="alert") for note in dict.fromkeys(notes)]
-            live("notices_view", blocks, [Slider("none", [0], 0, {})])
+            static_block("notices_view", *blocks)
 
 
-def show_answer(place: Any, state: State, setup: Any, sliders: Sequence[Slider]) -> None:
+def show_answer(board: Board, here: Frame, setup: Any, now: Mapping[str, Any]) -> None:
     """The answer as the page's heading, the scenario in words below it, and the link in the address bar."""
-    main = sliders[0]
     heading = block("h1", block("span", parts=at("answer")), class_="kv-answer")
-    with place:
-        live("answer_view", [heading, setup], sliders, say=main.table["answer.text"][main.at], url=link_data(state))
+    with here.answer:
+        board.view("answer_view", [heading, setup], now, say=now["answer.text"], url=link_data(here.state))
 
 
-def slider_table(name: str, values: Sequence[int]) -> Table:
+def head_table(name: str, values: Sequence[int]) -> Table:
     """Texts of a slider's head."""
     return {f"head.{name}": [count_text(v) for v in values]}
 
 
-def show_slider_head(place: Any, name: str, values: Sequence[int], index: int) -> None:
+def show_slider_head(board: Board, place: Any, name: str, values: Sequence[int], value: int) -> None:
     """Label, live value and ticks of a slider."""
     batch = name == "batch"
     ticks = [v for v in ((1, 8, 64, 256, 1024) if batch else TOKEN_TICKS) if v in values]
@@ -91,7 +90,7 @@ def show_slider_head(place: Any, name: str, values: Sequence[int], index: int) -
     head = block("div", block("span", controls.label_of(name)), block("b", at(f"head.{name}")), class_="kv-slider-head")
     scale = block("div", *marks, class_="kv-slider-ticks", aria_hidden="true")
     with place:
-        live(f"head_view_{name}", [head, scale], [Slider(name, values, index, slider_table(name, values))])
+        board.view(f"head_view_{name}", [head, scale], {f"head.{name}": count_text(value)})
 
 
 def link_data(state: State) -> dict[str, Any]:

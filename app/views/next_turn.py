@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from app import controls
 from app.charts import flow, turn, turn_bars
-from app.charts.spec import at
-from app.live import Slider, block, live
+from app.charts.spec import Table, at
+from app.live import Board, Slider, block, first
 from app.state import State
 from app.views import frame
 from kvmodel.display import count_text, rate_text
@@ -19,25 +19,28 @@ NOTE = (
 
 
 def show() -> None:
-    """Draw the view: the pictures first, then the answer and the controls."""
+    """Draw the view at the turn itself, the pictures first; then send the tables to drag by."""
     here = frame.frame("next-turn", ("history_tokens", "delta_tokens"))
-    sliders = [slider_over(here.state, name) for name in SLIDERS]
+    state = here.state
+    now, board = first(tables_of(state, "delta_tokens", (state.turn.delta_tokens,))), Board("delta_tokens", state.turn.delta_tokens)
     with here.figure:
-        live("flow_view", [flow.flow_figure()], sliders)
+        board.view("flow_view", [flow.flow_figure()], now)
         texts = [block("p", at("stall"), class_="kv-note"), block("p", NOTE, class_="kv-note")]
-        live("bars_view", [turn_bars.bars_figure(), *texts], sliders, later=True)
-    frame.show_answer(here.answer, here.state, block("p", at("setup"), setup_text(here.state), class_="kv-setup"), sliders)
+        board.view("bars_view", [turn_bars.bars_figure(), *texts], now, later=True)
+    frame.show_answer(board, here, block("p", at("setup"), setup_text(state), class_="kv-setup"), now)
     heads = here.draw_inputs()
-    for slider in sliders:
-        frame.show_slider_head(heads[slider.key], slider.key, slider.values, slider.at)
+    sliders = []
+    for name in SLIDERS:
+        values = controls.slider_values(state, name)
+        frame.show_slider_head(board, heads[name], name, values, getattr(state.turn, name))
+        sliders.append(Slider(name, values, tables_of(state, name, values) | frame.head_table(name, values)))
+    board.tables(sliders)
 
 
-def slider_over(state: State, name: str) -> Slider:
-    """A slider of the turn with everything the view shows over its positions."""
-    values = controls.slider_values(state, name)
+def tables_of(state: State, name: str, values: tuple[int, ...]) -> Table:
+    """Everything the view shows, over a slider's positions."""
     rows = turn.turn_rows(state, name, values)
-    table = turn.turn_table(rows) | flow.flow_table(rows) | turn_bars.bars_table(rows)
-    return Slider(name, values, values.index(getattr(state.turn, name)), table)
+    return turn.turn_table(rows) | flow.flow_table(rows) | turn_bars.bars_table(rows)
 
 
 def setup_text(state: State) -> str:

@@ -9,7 +9,7 @@ import streamlit as st
 from app import controls
 from app.charts import levers, request, timeline
 from app.charts.spec import Table, at
-from app.live import Slider, block, live
+from app.live import Board, Slider, block, first
 from app.over import Over, evaluate_over
 from app.views import frame
 from kvmodel.records.base import Sourced
@@ -31,44 +31,47 @@ LEFT_OUT = "Left out: queueing, routing, the network outside the link. A calcula
 
 
 def show() -> None:
-    """Draw the view: the chart first, then the answer, then the controls and the rest."""
+    """Draw the view at the scenario itself, the chart first; then send the tables to drag by."""
     here = frame.frame("one-request")
-    over = [evaluate_over(here.state.scenario, name, controls.slider_values(here.state, name)) for name in ("prompt_tokens", "batch")]
-    main = over[0]
-    answers = [o.table("answer", request.answer_table) for o in over]
+    scenario = here.state.scenario
+    one = evaluate_over(scenario, "prompt_tokens", (scenario.prompt_tokens,))
+    magnified = timeline.is_small(one.rows[0])
+    now, board = first(tables_of(one, magnified=magnified)), Board("prompt_tokens", scenario.prompt_tokens)
     with here.figure:
         overlap, chart = st.container(key="overlap_row"), st.container()
     with chart:
-        draw_timeline(over, answers)
-    setup = block("p", frame.setup_text(here.state.scenario), class_="kv-setup")
-    frame.show_answer(here.answer, here.state, setup, sliders_of(over, answers))
+        board.view("timeline_view", [timeline.timeline_figure(magnified=magnified)], now)
+    frame.show_answer(board, here, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
     with here.sum:
-        live("sum_view", [request.sum_block(main)], sliders_of(over, [o.table("sum", request.sum_table) for o in over]))
-    heads = here.draw_inputs()
-    with overlap:
-        controls.draw_overlap(here.state.scenario)
-    for o in over:
-        frame.show_slider_head(heads[o.field], o.field, o.values, o.at)
+        board.view("sum_view", [request.sum_block(one)], now)
     with here.rest:
         left, right = st.columns(2, gap="large")
     with left:
         bars = [block("h2", "What would change the first token", class_="kv-h2"), levers.levers_figure()]
-        live("levers_view", bars, sliders_of(over, [o.table("levers", levers.levers_table) for o in over]), later=True)
+        board.view("levers_view", bars, now, later=True)
     with right:
-        live("behind_view", behind(main), sliders_of(over, [o.table("behind", request.behind_table) for o in over]), later=True)
+        board.view("behind_view", behind(one), now, later=True)
+    heads = here.draw_inputs()
+    with overlap:
+        controls.draw_overlap(scenario)
+    sliders = []
+    for name in ("prompt_tokens", "batch"):
+        values = controls.slider_values(here.state, name)
+        frame.show_slider_head(board, heads[name], name, values, getattr(scenario, name))
+        table = tables_of(evaluate_over(scenario, name, values), magnified=magnified) | frame.head_table(name, values)
+        sliders.append(Slider(name, values, table))
+    board.tables(sliders)
 
 
-def draw_timeline(over: list[Over], answers: list[Table]) -> None:
-    """The request to scale, over both sliders."""
-    magnified = timeline.is_small(over[0].rows[over[0].at])
-    drawn = [o.table(f"timeline {magnified}", lambda o: timeline.timeline_table(request.moments(o), magnified=magnified)) for o in over]
-    live("timeline_view", [timeline.timeline_figure(magnified=magnified)], sliders_of(over, answers, drawn))
-
-
-def sliders_of(over: list[Over], *tables: list[Table]) -> list[Slider]:
-    """The sliders with the tables merged, one list of tables a slider."""
-    merged = [{name: column for table in of_slider for name, column in table.items()} for of_slider in zip(*tables, strict=True)]
-    return [Slider(o.field, o.values, o.at, table) for o, table in zip(over, merged, strict=True)]
+def tables_of(over: Over, *, magnified: bool) -> Table:
+    """Everything the view shows, over a slider's positions."""
+    return {
+        **over.table("answer", request.answer_table),
+        **over.table("sum", request.sum_table),
+        **over.table("behind", request.behind_table),
+        **over.table("levers", levers.levers_table),
+        **over.table(f"timeline {magnified}", lambda o: timeline.timeline_table(request.moments(o), magnified=magnified)),
+    }
 
 
 def behind(over: Over) -> list[Any]:

@@ -50,14 +50,27 @@ def test_choosing_a_model_once_changes_the_answer_and_the_link():
     assert answer(page).startswith("The handoff adds 42.9\u202fms")
 
 
-def test_the_slider_sends_a_table_over_its_positions_and_only_used_columns():
-    data = views(opened())["sum_view"]
-    slider = data["sliders"]["prompt_tokens"]
-    assert slider["positions"][slider["at"]] == "8192"
-    assert {"128", "1048576"} <= set(slider["positions"])
-    assert all(len(column) == len(slider["positions"]) for column in slider["table"].values())
-    named = json.dumps(data["items"])
-    assert all(f'"{name}"' in named for name in slider["table"])
+def test_views_come_with_their_values_and_one_table_follows_for_all():
+    data = views(opened())
+    tables = data["tables"]["sliders"]
+    assert set(tables) == {"prompt_tokens", "batch"}
+    positions = tables["prompt_tokens"]["positions"]
+    assert {"128", "8192", "1048576"} <= set(positions)
+    index = positions.index("8192")
+    for key, view in data.items():
+        for name, value in view.get("now", {}).items():
+            if name == "head.batch":
+                continue
+            column = tables["prompt_tokens"]["table"][name]
+            assert (column["$same"] if isinstance(column, dict) else column[index]) == value, (key, name)
+
+
+def test_tables_hold_only_columns_that_a_view_shows():
+    data = views(opened())
+    shown = {name for view in data.values() for name in view.get("now", {})}
+    for slider in data["tables"]["sliders"].values():
+        assert set(slider["table"]) <= shown
+        assert {len(c) for c in slider["table"].values() if isinstance(c, list)} == {len(slider["positions"])}
 
 
 def test_a_deep_link_sets_every_kind_of_control():
@@ -96,8 +109,7 @@ def test_a_measured_prefill_replaces_the_modelled_one():
     page = opened()
     page.text_input(key="text_prefill_seconds").input("0.4").run()
     assert views(page)["answer_view"]["url"]["query"] == "prefill_seconds=0.4"
-    slider = views(page)["sum_view"]["sliders"]["prompt_tokens"]
-    assert slider["table"]["s.prefill"][slider["at"]] == "400"
+    assert views(page)["sum_view"]["now"]["s.prefill"] == "400"
 
 
 def test_overlap_follows_the_engine_until_it_is_chosen():

@@ -40,9 +40,10 @@ def test_the_browser_fills_a_spec_as_python_does():
     script = f"""
     const source = require("fs").readFileSync({json.dumps(str(LIVEVIEW))}, "utf8");
     const body = source.slice(source.indexOf("export function fill"), source.indexOf("// One bus")).replace("export ", "");
-    const fill = new Function(body + "; return fill;")();
+    const {{ fill, cell }} = new Function(body + "; return {{ fill, cell }};")();
     const [spec, table, colours] = {json.dumps([SPEC, TABLE, COLOURS])};
-    console.log(JSON.stringify([0, 1, 2].map(i => fill(spec, table, i, colours))));
+    const look = i => ({{ at: name => cell(table[name], i), col: name => table[name] }});
+    console.log(JSON.stringify([0, 1, 2].map(i => fill(spec, look(i), colours))));
     """
     done = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == [fill(SPEC, TABLE, i, COLOURS) for i in range(3)]
