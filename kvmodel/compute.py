@@ -8,14 +8,14 @@ fitted by `tests/fit_derates.py` to published operator-table latencies. Times ca
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from kvmodel.dtypes import BYTES_PER_ELEMENT
 from kvmodel.numeric import Num, minimum
 from kvmodel.parameters import layer_parameters, model_parameters
 from kvmodel.records.derates import PhaseFit
-from kvmodel.records.model import ModelSpec
+from kvmodel.records.model import ModelSpec, Moe
 from kvmodel.registry import derates
 from kvmodel.terms import LayerShape, Placement, Work, decode_terms, full_pairs, layer_flop, passes, prefill_terms, shape_of
 
@@ -70,7 +70,7 @@ class PhaseTime:
     head_flop: float
     """LM head: FLOP a request adds."""
     error: float
-    """90th percentile of the relative error of the fit on rows left out."""
+    """90th percentile of the relative error of the fit on rows left out; wider where constants are borrowed."""
     rough: str
     """Why the constants are not this accelerator's own; empty where they are."""
 
@@ -140,7 +140,8 @@ def phase_time(place: Placement, phase: str) -> PhaseTime:
     sweep, per_request, flop = head_terms(place)
     weights, matmul = fit.constants[6 if phase == "prefill" else 1], fit.constants[1 if phase == "prefill" else 5]
     head_constant = max(weights, 1.0)
-    error = fit.p90_error + (0.15 if rough else 0.0)
+    experts = any(isinstance(group.ffn, Moe) for group in place.model.groups)
+    error = min(0.75, (fit.experts_p90_error if experts else fit.p90_error) + (0.15 if rough else 0.0))
     return PhaseTime(layers, sweep * head_constant, per_request * max(matmul, 1.0), flop, error, rough)
 
 
@@ -168,9 +169,7 @@ def _weighted(terms: tuple[Work, ...], constants: tuple[float, ...]) -> Work:
     total = Work()
     for term, constant in zip(terms, constants, strict=True):
         total = total.plus(term.scaled(constant))
-    # Dense layers hide their weight sweep behind the matmul and fit it with 0; experts that few tokens touch cannot.
-    touched = sum(max(constant, 1.0) * term.touched for term, constant in zip(terms, constants, strict=True))
-    return replace(total, touched=touched)
+    return total
 
 
 @lru_cache(maxsize=512)

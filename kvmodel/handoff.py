@@ -32,9 +32,8 @@ def handoff(plan: Plan, a: Amounts) -> Evaluation:
     prefill_rank, decode_rank = rank_bytes(plan.prefill, a.prompt_tokens), rank_bytes(plan.decode, a.prompt_tokens)
     fits = prefill_memory(plan, a).fits & decode_memory(plan, a).fits
     lane_bandwidth = plan.lane.bandwidth if a.link_gbytes_per_s is None else a.link_gbytes_per_s * 1e9
-    prefill_error = plan.prefill.time.error if a.prefill_seconds is None else 0.0
-    above = (1 + prefill_error) / (1 - GRID_BELOW_MEASURED) if a.prefill_seconds is None else 1.0
-    step_error = plan.decode.time.error if a.decode_step_seconds is None else 0.0
+    low, high = (1.0, 1.0) if a.prefill_seconds is not None else band(plan.prefill.time.error, GRID_BELOW_MEASURED)
+    step_low, step_high = (1.0, 1.0) if a.decode_step_seconds is not None else band(plan.decode.time.error)
     cache = plan.cache
     return Evaluation(
         feasible=fits & (not plan.refusal),
@@ -52,10 +51,10 @@ def handoff(plan: Plan, a: Amounts) -> Evaluation:
         prefill=Prefill(
             flop=plan.prefill.time.prefill_flop(p.new, p.held, a.batch),
             seconds=p.prefill_seconds,
-            low=p.prefill_seconds * max(0.0, 1 - prefill_error),
-            high=p.prefill_seconds * above,
+            low=p.prefill_seconds * low,
+            high=p.prefill_seconds * high,
         ),
-        decode=Decode(step, step * max(0.0, 1 - step_error), step * (1 + step_error)),
+        decode=Decode(step, step * step_low, step * step_high),
         gap_seconds=gap,
         gap_share=gap / ttft,
         ttft_seconds=ttft,
@@ -64,6 +63,15 @@ def handoff(plan: Plan, a: Amounts) -> Evaluation:
         request_seconds=request,
         bound=bound,
     )
+
+
+def band(error: float, below: float = 0.0) -> tuple[float, float]:
+    """Factors from a modelled time to the times it may stand for.
+
+    `error` is |modelled / tabled - 1|, so the tabled time lies from 1 / (1 + error) to 1 / (1 - error) of the
+    modelled one; the tables read up to `below` under what was measured.
+    """
+    return 1 / (1 + error), 1 / (1 - error) / (1 - below)
 
 
 def step_times(plan: Plan, a: Amounts) -> tuple[Num, Num]:

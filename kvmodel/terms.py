@@ -18,8 +18,9 @@ from kvmodel.parameters import LayerParameters, layer_parameters
 from kvmodel.records.hardware import Accelerator
 from kvmodel.records.model import Chunked, Compressed, Dense, Full, LayerGroup, Linear, Mla, ModelSpec, Moe, Shared, Sliding
 
-PREFILL_TERMS = ("launch", "matmul", "attention", "all-reduce bytes", "all-reduce latency", "activations", "weights")
-DECODE_TERMS = ("launch", "weights", "KV read", "all-reduce bytes", "all-reduce latency", "matmul", "attention")
+_EXPERT_TERMS = ("expert launch", "expert matmul", "expert sweep")
+PREFILL_TERMS = ("launch", "matmul", "attention", "all-reduce bytes", "all-reduce latency", "activations", "weights", *_EXPERT_TERMS)
+DECODE_TERMS = ("launch", "weights", "KV read", "all-reduce bytes", "all-reduce latency", "matmul", "attention", *_EXPERT_TERMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +200,6 @@ def _activation_elements(group: LayerGroup, hidden: int, tp: int) -> float:
     return 8.0 * hidden + inside / tp
 
 
-def _launches(group: LayerGroup) -> float:
-    """Kernel sequences of one layer: an expert layer routes, permutes and runs grouped matmuls besides."""
-    return 2.0 if isinstance(group.ffn, Moe) else 1.0
-
-
 def _reduce_bandwidth(place: Placement) -> float:
     """Bytes per second of an all-reduce: the node's fabric, or the NICs once ranks span nodes."""
     a = place.accelerator
@@ -212,10 +208,25 @@ def _reduce_bandwidth(place: Placement) -> float:
 
 
 def _weight_sweep(place: Placement, parameters: LayerParameters) -> Work:
-    hbm = place.accelerator.hbm_bandwidth
+    """Weights that every pass reads."""
     dense = (parameters.attention / place.attention_tp + parameters.ffn / place.tp) * place.dense_bytes
-    experts = parameters.experts * parameters.expert * place.expert_bytes / place.expert_shards
-    return Work(fixed=dense / hbm, touched=experts / hbm)
+    return Work(fixed=dense / place.accelerator.hbm_bandwidth)
+
+
+def _expert_terms(place: Placement, group: LayerGroup) -> tuple[Work, Work, Work]:
+    """Launch, matmul and weight sweep of routed experts: grouped kernels with a cost of their own."""
+    parameters = layer_parameters(group, place.model.hidden)
+    if not parameters.experts:
+        return Work(), Work(), Work()
+    flop = 2.0 * parameters.top_k * parameters.expert
+    swept = parameters.experts * parameters.expert * place.expert_bytes / place.expert_shards
+    return Work(fixed=1.0), Work(token=flop / (place.peak * place.expert_shards)), Work(touched=swept / place.accelerator.hbm_bandwidth)
+
+
+def _dense_token_flop(place: Placement, group: LayerGroup) -> float:
+    """FLOP a token costs outside routed experts and attention pairs."""
+    parameters = layer_parameters(group, place.model.hidden)
+    return layer_flop(group, place.model.hidden).token - 2.0 * parameters.top_k * parameters.expert
 
 
 def prefill_terms(place: Placement, group: LayerGroup) -> tuple[Work, ...]:
@@ -230,13 +241,14 @@ def prefill_terms(place: Placement, group: LayerGroup) -> tuple[Work, ...]:
     attention_rate = accelerator.peak_bf16 * place.attention_tp * place.attention_dp
     reduce_bytes = reduces * hidden * 2.0 * 2 * (tp - 1) / tp
     return (
-        Work(fixed=_launches(group)),
-        Work(token=flop.token / rank_rate),
+        Work(fixed=1.0),
+        Work(token=_dense_token_flop(place, group) / rank_rate),
         Work(pair=flop.pair / attention_rate, capped=flop.capped / attention_rate),
         Work(token=reduce_bytes / _reduce_bandwidth(place)),
         Work(fixed=float(reduces)),
         Work(token=2.0 * _activation_elements(group, hidden, tp) / accelerator.hbm_bandwidth),
         _weight_sweep(place, layer_parameters(group, hidden)),
+        *_expert_terms(place, group),
     )
 
 
@@ -248,18 +260,18 @@ def decode_terms(place: Placement, group: LayerGroup) -> tuple[Work, ...]:
     accelerator, hidden, tp = place.accelerator, place.model.hidden, place.tp
     hbm, rank_rate = accelerator.hbm_bandwidth, place.peak * tp
     reduces = _all_reduces(group) if tp > 1 else 0
-    flop = layer_flop(group, hidden)
     absorbed = _pair_flop(group, absorbed=True) / (accelerator.peak_bf16 * place.attention_tp * place.attention_dp)
     capped = shape_of(group).cap_tokens > 0
     reduce_bytes = reduces * hidden * 2.0 * 2 * (tp - 1) / tp
     return (
-        Work(fixed=_launches(group)),
+        Work(fixed=1.0),
         _weight_sweep(place, layer_parameters(group, hidden)),
         _kv_read(place, group).scaled(1 / hbm / place.attention_dp),
         Work(token=reduce_bytes / _reduce_bandwidth(place)),
         Work(fixed=float(reduces)),
-        Work(token=flop.token / rank_rate),
+        Work(token=_dense_token_flop(place, group) / rank_rate),
         Work(pair=0.0 if capped else absorbed, capped=absorbed if capped else 0.0),
+        *_expert_terms(place, group),
     )
 
 

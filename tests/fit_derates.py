@@ -15,16 +15,32 @@ import csv
 from collections import defaultdict
 from datetime import date
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import lsq_linear
 
 from kvmodel.registry import accelerators, data_folder, find_model
-from kvmodel.terms import Placement, decode_terms, full_pairs, prefill_terms, shape_of
+from kvmodel.terms import PREFILL_TERMS, Placement, decode_terms, full_pairs, prefill_terms, shape_of
 
 SYSTEMS = {"a100_sxm": "a100-sxm", "h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm", "b200_sxm": "b200-sxm", "gb200": "gb200"}
 DTYPES = {"bf16": ("bf16", "bf16"), "fp8_static": ("fp8", "fp8"), "fp8_block+kvbf16": ("fp8", "bf16")}
 SOURCE = "operator-table latencies of aiconfigurator (TensorRT-LLM 1.0.0 on A100, 1.3.0rc20 on the others), fitted by tests/fit_derates.py"
+
+
+EXPERTS_FROM = "h200-sxm"
+
+
+class Fitted(NamedTuple):
+    """Constants of one family, phase and weight format, with errors on rows left out."""
+
+    constants: np.ndarray
+    median: float
+    p90: float
+    experts_median: float
+    experts_p90: float
+    rows: int
+    experts_rows: int
 
 
 def placement(row: dict[str, str]) -> Placement:
@@ -37,7 +53,7 @@ def features(row: dict[str, str]) -> np.ndarray:
     """Seconds at peak of each term, summed over the layers, LM head with the matmul and weight terms."""
     place, tokens, batch = placement(row), float(row["isl"]), float(row["batch"])
     prefill = row["phase"] == "prefill"
-    total = np.zeros(7)
+    total = np.zeros(len(PREFILL_TERMS))
     for group in place.model.groups:
         shape = shape_of(group)
         for i, work in enumerate((prefill_terms if prefill else decode_terms)(place, group)):
@@ -60,9 +76,24 @@ def usable(row: dict[str, str]) -> bool:
     return row["dtype"] in DTYPES and float(row["mem_gib"]) * 2**30 <= 0.9 * place.hbm_bytes and 256 <= int(row["isl"]) <= 16_384
 
 
-def fit(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Non-negative constants with the least squared relative error."""
-    return nnls(x / y[:, None], np.ones(len(y)))[0]
+EXPERTS = slice(7, 10)
+LEAST = {"prefill": (0, 1, 0.5, 1, 0, 0, 0), "decode": (0, 1, 1, 1, 0, 0, 0)}
+"""Least constants: nothing is read, sent or multiplied faster than the peak (attention may run in FP8, at twice BF16's)."""
+
+
+def fit(x: np.ndarray, y: np.ndarray, dense: np.ndarray, phase: str, least_rows: int = 20) -> np.ndarray:
+    """Constants with the least squared relative error that keep within the peaks.
+
+    The general terms are fitted to dense models, then those of experts to what the others take beyond them.
+    With too few rows of a model with experts their constants are NaN.
+    """
+    general = lsq_linear(x[dense, :7] / y[dense, None], np.ones(dense.sum()), bounds=(LEAST[phase], np.inf)).x
+    experts = np.full(3, np.nan)
+    if (~dense).sum() >= least_rows:
+        rest = 1 - x[~dense, :7] @ general / y[~dense]
+        experts = lsq_linear(x[~dense, EXPERTS] / y[~dense, None], rest, bounds=((0, 1, 1), np.inf)).x
+    found = np.concatenate([general, experts])
+    return np.where(found < 1e-9, 0.0, found)
 
 
 def errors(x: np.ndarray, y: np.ndarray, constants: np.ndarray) -> np.ndarray:
@@ -87,25 +118,32 @@ def main() -> None:
         if row["phase"] == "prefill" and int(row["batch"]) > 8:
             continue
         groups[SYSTEMS[row["system"]], row["phase"], DTYPES[row["dtype"]][0]].append(row)
-    fitted = {}
+    fitted: dict[tuple[str, str, str], Fitted] = {}
     random = np.random.default_rng(20261129)
-    print("family      phase    weights  rows   median    p90   dense-median  dense-p90   V3-median  V3-p90")
+    print("family      phase    weights  rows  dense-median  dense-p90   V3-median  V3-p90")
     for key, members in sorted(groups.items()):
         x = np.array([features(row) for row in members])
         y = np.array([float(row["latency_ms"]) * 1e-3 for row in members])
         dense = np.array(["DeepSeek" not in row["model"] for row in members])
-        half = (random.permutation(len(y)) < len(y) // 2) & dense
+        half = random.permutation(len(y)) < len(y) // 2
         judged = ~half & np.array([row["phase"] == "decode" or row["batch"] == "1" for row in members])
-        left_out = errors(x, y, fit(x[half], y[half]))
-        numbers = [quantile(left_out[judged & keep], q) for keep in (np.ones_like(dense), dense, ~dense) for q in (0.5, 0.9)]
-        fitted[key] = (fit(x[dense], y[dense]), numbers[2], numbers[3], int(dense.sum()))
+        trial = fit(x[half], y[half], dense[half], key[1], least_rows=8)
+        left_out = errors(x, y, np.nan_to_num(trial, nan=1.0))
+        constants = fit(x, y, dense, key[1])
+        fitted_too = errors(x, y, np.nan_to_num(constants, nan=1.0))
+        numbers = [
+            np.fmax(quantile(left_out[judged & keep], q), quantile(fitted_too[keep], q) if keep is dense else np.nan)
+            for keep in (dense, ~dense)
+            for q in (0.5, 0.9)
+        ]
+        fitted[key] = Fitted(constants, *map(float, numbers), int(dense.sum()), int((~dense).sum()))
         print(f"{key[0]:10}  {key[1]:8} {key[2]:6} {len(y):5}   " + "   ".join(f"{n:7.1%}" for n in numbers))
-        print("   ", " ".join(f"{c:.4g}" for c in fitted[key][0]))
+        print("   ", " ".join(f"{c:.4g}" for c in fitted[key].constants))
     if arguments.write:
         write(fitted)
 
 
-def write(fitted: dict[tuple[str, str, str], tuple[np.ndarray, float, float, int]]) -> None:
+def write(fitted: dict[tuple[str, str, str], Fitted]) -> None:
     """Write data/derates.toml."""
     lines = ["# Fitted constants; written by tests/fit_derates.py. Order of terms: kvmodel/terms.py.", ""]
     for family in sorted({key[0] for key in fitted}):
@@ -113,12 +151,23 @@ def write(fitted: dict[tuple[str, str, str], tuple[np.ndarray, float, float, int
         for phase in ("prefill", "decode"):
             for weights in ("bf16", "fp8"):
                 if (family, phase, weights) in fitted:
-                    constants, median, p90, count = fitted[family, phase, weights]
-                    listed = ", ".join(f"{c:.5g}" for c in constants)
-                    error = f"median_error = {median:.3f}, p90_error = {p90:.3f}, rows = {count}"
-                    lines.append(f"{phase}_{weights} = {{constants = [{listed}], {error}}}")
+                    lines.append(f"{phase}_{weights} = {row_of(fitted, family, phase, weights)}")
         lines.append("")
     (data_folder() / "derates.toml").write_text("\n".join(lines), encoding="utf-8")
+
+
+def row_of(fitted: dict[tuple[str, str, str], Fitted], family: str, phase: str, weights: str) -> str:
+    """One fit as an inline table; without expert rows of its own it takes H200's expert constants, with a wider error."""
+    own = fitted[family, phase, weights]
+    borrowed = bool(np.isnan(own.constants).any())
+    lender = fitted[EXPERTS_FROM, phase, "fp8"] if borrowed else own
+    constants = np.concatenate([own.constants[:7], lender.constants[EXPERTS]])
+    known = own.experts_p90 if not (borrowed or np.isnan(own.experts_p90)) else fitted[EXPERTS_FROM, phase, "fp8"].experts_p90 + 0.15
+    wide = min(0.74, known)
+    listed = ", ".join(f"{c:.5g}" for c in constants)
+    errors_ = f"median_error = {own.median:.3f}, p90_error = {own.p90:.3f}, rows = {own.rows}"
+    experts = f"experts_p90_error = {wide:.3f}, experts_rows = {0 if borrowed else own.experts_rows}"
+    return f"{{constants = [{listed}], {errors_}, {experts}}}"
 
 
 if __name__ == "__main__":

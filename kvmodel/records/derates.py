@@ -16,12 +16,16 @@ class PhaseFit(Record):
 
     constants: Constants
     """Non-negative factors on the physical terms of `kvmodel.compute`, in their order."""
-    median_error: float = Field(ge=0, le=1)
-    """Median relative error on rows left out of the fit."""
-    p90_error: float = Field(ge=0, le=2)
+    median_error: float = Field(ge=0, lt=1)
+    """Median relative error on rows of dense models left out of the fit."""
+    p90_error: float = Field(ge=0, lt=1)
     """90th percentile of the same."""
     rows: int = Field(ge=1)
-    """Rows fitted."""
+    """Rows of dense models fitted."""
+    experts_p90_error: float = Field(ge=0, lt=1)
+    """90th percentile on rows of a model with experts, left out likewise."""
+    experts_rows: int = Field(ge=0)
+    """Rows of a model with experts fitted; 0 where the constants of experts are another family's."""
 
 
 class Derates(Sourced):

@@ -1,0 +1,73 @@
+"""Charts of an agent's turn as values."""
+
+import math
+
+import pytest
+
+from app.charts import flow, turn, turn_bars
+from app.charts.spec import fill
+from app.over import token_positions
+from app.palette import LIGHT
+from app.state import State
+from kvmodel import Scenario, Turn
+
+TURN = Turn(history_tokens=30_000, delta_tokens=2_000, generated_tokens=500)
+
+
+def turn_rows(**fields):
+    state = State(Scenario(**fields), TURN)
+    values = token_positions(TURN.delta_tokens)
+    return values, turn.turn_rows(state, "delta_tokens", values)
+
+
+def test_edges_are_as_wide_as_their_bytes():
+    values, rows = turn_rows()
+    row = rows[values.index(2_000)]
+    geometry = flow.GEOMETRY["w"]
+    largest = row.by_key["recompute", True].wire_bytes
+    wide = flow._arrow(geometry, 0, "prefill", "decode", 1.0)
+    assert arrow_width(wide) == pytest.approx(flow.MAX_EDGE, abs=0.2)
+    pulled = next(e.bytes for e in row.by_key["pull-back", True].edges if e.source == "prefill")
+    thin = flow._arrow(geometry, 1, "prefill", "decode", pulled / largest)
+    assert arrow_width(thin) == pytest.approx(max(flow.MIN_EDGE, pulled / largest * flow.MAX_EDGE), abs=0.2)
+
+
+def arrow_width(path):
+    points = [tuple(map(float, p.split(","))) for p in path.strip("MZ").split("L")]
+    return math.dist(points[0], points[-1])
+
+
+def test_flow_pictures_say_what_moves_and_what_stays():
+    values, rows = turn_rows()
+    table = turn.turn_table(rows) | flow.flow_table(rows)
+    figure = fill(flow.flow_figure().wide, table, values.index(2_000), LIGHT)
+    texts = figure["data"][0]["text"]
+    assert "<b>10.5\u202fGB</b>" in texts
+    assert texts.count("<b>819\u202fMB</b>") == 2
+    assert "<b>0\u202fB</b>" in texts
+    assert "idle" in texts
+
+
+def test_a_long_turn_wakes_the_prefill_side_of_sticky_routing():
+    values, rows = turn_rows()
+    table = flow.flow_table(rows)
+    index = values.index(65_536)
+    assert table["f3.prefill"][index] == "prefills 65,536"
+    assert table["w3.e0"][index] != "M0,0Z"
+    assert table["w3.e0"][values.index(1024)] == "M0,0Z"
+
+
+def test_bars_of_a_turn_stack_to_its_first_token():
+    values, rows = turn_rows(engine="vllm-nixl")
+    table = turn_bars.bars_table(rows)
+    i = values.index(2_000)
+    for k, key in enumerate(turn.BARS):
+        total = table["t.step_base"][i][k] + table["t.step"][i][k]
+        assert total == pytest.approx(rows[i].by_key[key].ttft_seconds, rel=2e-3)
+
+
+def test_the_turn_answers_with_bytes_and_first_tokens():
+    values, rows = turn_rows()
+    text = turn.turn_table(rows)["answer.text"][values.index(2_000)]
+    assert text.startswith("Keep the history where it is: moving only what is new cuts 10.5\u202fGB to 819\u202fMB")
+    assert len(text) <= 125
