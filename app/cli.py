@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -41,9 +42,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KvModelError as error:
         print(f"kv-handoff: {' '.join(str(error).split())[:600]}", file=sys.stderr)
         return 2
+    return say(json.dumps(plain_numbers(result), allow_nan=False, ensure_ascii=False) if options.json else text)
+
+
+def say(text: str) -> int:
+    """Print an answer; a reader that stopped listening is no error."""
+    try:
+        print(text, flush=True)
     except BrokenPipeError:
-        return 0
-    print(json.dumps(plain_numbers(result), allow_nan=False, ensure_ascii=False) if options.json else text)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

@@ -153,6 +153,12 @@ def test_turn_takes_its_own_flags_and_the_scenario_s(capsys: Capture) -> None:
     assert found == plain_numbers(kvmodel.agent_turn(Scenario(link="roce-400"), asked).as_dict())
 
 
+def test_a_reader_that_stops_listening_is_no_error() -> None:
+    command = f"{sys.executable} -m app.cli list models --json | head -c 10"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", '{"models": ')
+
+
 @pytest.mark.parametrize(("name", "bytes_"), [("llama-3-70b", 327_680), ("meta-llama/Llama-3.1-8B", 131_072), ("deepseek-v3", 70_272)])
 def test_model_prints_every_key(name: str, bytes_: int, capsys: Capture) -> None:
     found = answer(capsys, "model", name, "--tp", 8, "--kv-dtype", "bf16", "--tokens", 1000)
