@@ -176,6 +176,7 @@ class View {
   async draw(nodes) {
     const began = performance.now(), look = this.look();
     for (const { watch } of this.items) for (const set of watch) set(look);
+    for (const node of this.charts()) node.setAttribute("aria-label", fill(node.figure.alt, look, {}));
     if (!nodes.length) return this.probe(0);
     const library = await plotly(this.data.plotly);
     const mode = isDark(this.root) ? "dark" : "light";
@@ -186,7 +187,6 @@ class View {
       const figure = node.figure[node.clientWidth < 640 ? "narrow" : "wide"] ?? node.figure.wide;
       const layout = { ...fill(figure.layout, look, colours), template, width: node.clientWidth || undefined };
       node.style.minHeight = `${layout.height}px`;
-      node.setAttribute("aria-label", fill(node.figure.alt, look, colours));
       return library.react(node, fill(figure.data, look, colours), layout, { displayModeBar: false, responsive: false });
     }));
     return this.probe(nodes.length, performance.now() - began);
