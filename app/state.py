@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from kvmodel.errors import KvModelError
 from kvmodel.plan import plan_of
 from kvmodel.records.base import Record
+from kvmodel.records.model import ModelSpec
 from kvmodel.scenario import Scenario, allowed_values, read_field
 from kvmodel.turn import Turn
 
@@ -28,8 +29,8 @@ class State:
     notes: list[str] = field(default_factory=list)
 
     def query(self) -> str:
-        """The link's query: only what differs from the defaults."""
-        changed = {name: getattr(value, "id", value) for name, value in self.scenario.changed().items()}
+        """The link's query: only what differs from the defaults. A configuration of the reader's own stays out of it."""
+        changed = {name: value for name, value in self.scenario.changed().items() if not isinstance(value, ModelSpec)}
         turn = {name: getattr(self.turn, name) for name in TURN_FIELDS if getattr(self.turn, name) != Turn.model_fields[name].default}
         return urlencode({**changed, **turn})
 

@@ -8,7 +8,12 @@ import pytest
 
 pytestmark = pytest.mark.browser
 
-VIEWS = {"/": "The handoff adds 53.7", "/critical-length": "On InfiniBand NDR 400", "/next-turn": "Keep the history where it is"}
+VIEWS = {
+    "/": "The handoff adds 53.7",
+    "/critical-length": "On InfiniBand NDR 400",
+    "/next-turn": "Keep the history where it is",
+    "/weighs": "A prompt of 8,192 tokens weighs 2.68",
+}
 THEMES = ("light", "dark")
 
 
@@ -207,3 +212,19 @@ def test_touch_moves_the_slider_on_a_phone(visit):
     one.page.touchscreen.tap(box["x"] + box["width"] * 0.8, box["y"] + box["height"] - 12)
     one.settle()
     assert one.answer() != before
+
+
+def test_a_pasted_configuration_is_the_model_of_every_view(visit):
+    one = visit().open("/weighs")
+    config = '{"num_hidden_layers": 4, "hidden_size": 512, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64}'
+    box = one.page.get_by_label("Paste a config.json")
+    box.fill(config)
+    box.press("Control+Enter")
+    one.settle()
+    assert "2,048" in one.answer()
+    assert one.page.locator(".kv-notice").count() >= 1
+    one.page.get_by_role("link", name="One request").click()
+    one.page.wait_for_selector(".kv-timeline .main-svg")
+    one.settle()
+    assert one.page.locator(".kv-setup").inner_text().startswith("Your model")
+    assert one.errors == []

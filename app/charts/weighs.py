@@ -1,0 +1,196 @@
+"""What a handoff weighs: bytes against prompt length, layer by layer, and who holds which heads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from app.charts.marks import disc, line, note
+from app.charts.scale import token_axis
+from app.charts.spec import Figure, Spec, Table, at, col, colour, four_digits
+from app.over import Over
+from kvmodel.display import NARROW_SPACE, bytes_both_text, bytes_text, count_text, exact_bytes_text
+from kvmodel.ownership import Flow, flows, heads_of_rank
+from kvmodel.plan import Plan
+from kvmodel.records.model import LayerGroup, Linear
+from kvmodel.verdict import Sentence, plain
+
+MAX_RANKS = 16
+"""Ranks listed; beyond, the rest is counted."""
+
+
+def weighs_table(over: Over) -> Table:
+    """Columns over the prompt slider: bytes of the prompt, a token's share on average, and the next token's."""
+    tokens, cache = np.asarray(over.values), over.plan.cache
+    prompt = np.asarray(cache.prompt_bytes(tokens), dtype=float)
+    average, marginal = prompt / tokens, np.asarray(cache.marginal_bytes(tokens), dtype=float)
+    per_layer = np.array([np.broadcast_to(layer.held(tokens), tokens.shape) for _, layer in cache.layers], dtype=float)
+    layers = per_layer[np.asarray(over.plan.model.sequence)].T
+    sentences = [_sentence(n, b, a, m) for n, b, a, m in zip(over.values, prompt, average, marginal, strict=True)]
+    return {
+        "answer": [[list(part) for part in s] for s in sentences],
+        "answer.text": [plain(s) for s in sentences],
+        "w.tokens": list(over.values),
+        "w.x": [round(math.log10(v), 5) for v in over.values],
+        "w.average": four_digits(average),
+        "w.marginal": four_digits(np.maximum(marginal, 1.0)),
+        "w.y": [round(math.log10(max(v, 1.0)), 4) for v in average],
+        "w.you": [f"<b>{bytes_text(v)} a token</b>" for v in average],
+        "w.hover": [
+            f"{count_text(n)} tokens<br>{exact_bytes_text(a)} a token on average<br>{exact_bytes_text(m)} for the next"
+            for n, a, m in zip(over.values, average, marginal, strict=True)
+        ],
+        "w.layers": four_digits(layers),
+        "w.layers_range": [[0, max(float(row.max()), 1.0) * 1.08] for row in layers],
+        "w.layers_top": [f"{bytes_text(float(row.max()))} in the fullest layer" for row in layers],
+        "w.prompt": [bytes_both_text(v) for v in prompt],
+        "w.layers_hover": [[bytes_text(v) for v in row] for row in layers.tolist()],
+    }
+
+
+def _sentence(tokens: int, prompt: float, average: float, marginal: float) -> Sentence:
+    head = ((f"A prompt of {count_text(tokens)} tokens weighs ", ""), (bytes_text(prompt), "wire"))
+    if abs(average - marginal) <= 1e-6 * max(average, 1.0):
+        return (*head, (f": {exact_bytes_text(average)} for each token.", ""))
+    return (*head, (f": {bytes_text(average)} a token on average, {bytes_text(marginal)} for the next.", ""))
+
+
+def growth_figure(table: Table) -> Figure:
+    """Bytes a token takes, on average and for the next one, against prompt length."""
+    return Figure("growth", _growth(table, 13), _growth(table, 12), at("answer.text"))
+
+
+def _growth(table: Table, size: int) -> Spec:
+    tokens = table["w.tokens"]
+    values = [*table["w.average"], *table["w.marginal"]]
+    low, high = 10.0 ** math.floor(math.log10(min(values))), 10.0 ** math.ceil(math.log10(max(values) * 1.01))
+    steps = (1, 2, 5) if high / low <= 100 else (1,)
+    ticks = [m * 10.0**d for d in range(round(math.log10(low)), round(math.log10(high)) + 1) for m in steps if m * 10.0**d <= high]
+    hover = {"customdata": col("w.hover"), "hovertemplate": "%{customdata}<extra></extra>"}
+    data = [
+        line(col("w.tokens"), col("w.marginal"), "other", 1.5, dash="dash"),
+        line(col("w.tokens"), col("w.average"), "wire", 3.5, **hover),
+    ]
+    covered = {"bgcolor": colour("bg"), "borderpad": 3}
+    layout = {
+        "height": 280,
+        "margin": {"l": 60, "r": 16, "t": 8, "b": 44},
+        "xaxis": {**token_axis(tokens[0], tokens[-1]), "title": {"text": "prompt tokens"}, "fixedrange": True},
+        "yaxis": {
+            "type": "log",
+            "range": [math.log10(low), math.log10(high)],
+            "tickvals": ticks,
+            "ticktext": [_tick(t) for t in ticks],
+            "showgrid": True,
+            "fixedrange": True,
+        },
+        "annotations": [
+            note("<b>on average</b>", table["w.x"][0], math.log10(table["w.average"][0]), "wire_text", size, xshift=6, yshift=12),
+            note("the next token", table["w.x"][-1], math.log10(table["w.marginal"][-1]), "muted", size, xanchor="right", yshift=-12),
+            note(at("w.you"), at("w.x"), at("w.y"), "ink", size, xanchor="center", yshift=20, **covered),
+            disc(at("w.x"), at("w.y")),
+        ],
+    }
+    return {"data": data, "layout": layout}
+
+
+def _tick(count: float) -> str:
+    """A round number of bytes: `20 kB`."""
+    number, unit = bytes_text(count).split(NARROW_SPACE)
+    return f"{float(number.replace(',', '')):g}{NARROW_SPACE}{unit}"
+
+
+def layers_figure(plan: Plan) -> Figure:
+    """What each layer keeps of the prompt, first layer first."""
+    return Figure("layers", _layers(plan, 13), _layers(plan, 12), "Bytes each layer keeps of the prompt")
+
+
+def _layers(plan: Plan, size: int) -> Spec:
+    count = plan.model.layers
+    names = [kind_text(plan.model.groups[index]) for index in plan.model.sequence]
+    bar = {
+        "type": "bar",
+        "x": list(range(1, count + 1)),
+        "y": at("w.layers"),
+        "width": 0.8,
+        "marker": {"color": colour("wire")},
+        "text": names,
+        "customdata": at("w.layers_hover"),
+        "textposition": "none",
+        "hovertemplate": "layer %{x}<br>%{text}<br>%{customdata}<extra></extra>",
+    }
+    step = max(1, round(count / 8))
+    ticks = [1, *range(step, count + 1, step)] if step > 1 else list(range(1, count + 1))
+    layout = {
+        "height": 180,
+        "margin": {"l": 0, "r": 0, "t": 26, "b": 40},
+        "xaxis": {"range": [0.3, count + 0.7], "tickvals": ticks, "title": {"text": "layer"}, "fixedrange": True},
+        "yaxis": {"range": at("w.layers_range"), "visible": False, "showgrid": False, "fixedrange": True},
+        "annotations": [note(at("w.layers_top"), 0.0, 1.0, "body", size, xref="paper", yref="paper", yanchor="bottom", yshift=4)],
+    }
+    return {"data": [bar], "layout": layout}
+
+
+def kind_text(group: LayerGroup) -> str:
+    """What a layer keeps, in a few words."""
+    a = group.attention
+    indexer = " with an indexer" if group.indexer else ""
+    words = {
+        "full": lambda: f"K and V of all tokens, {a.kv_heads} heads of {a.k_dim}",
+        "sliding": lambda: f"K and V of the last {count_text(a.window)} tokens, {a.kv_heads} heads of {a.k_dim}",
+        "chunked": lambda: f"K and V of a chunk of {count_text(a.chunk)} tokens, {a.kv_heads} heads of {a.k_dim}",
+        "mla": lambda: f"a latent of {a.latent} + {a.rope}",
+        "compressed": lambda: f"a window of {count_text(a.window)} tokens and compressed rows",
+        "shared": lambda: "nothing: another layer's cache",
+        "none": lambda: "nothing: no attention",
+        "linear": lambda: f"a state of fixed size ({a.variant})",
+    }
+    return words[a.kind]() + indexer
+
+
+def groups_block(plan: Plan) -> dict[str, Any]:
+    """The kinds of layers in a table."""
+    rows = []
+    for group, (count, layer) in zip(plan.model.groups, plan.cache.layers, strict=True):
+        cells = [f"{count} ×", kind_text(group), exact_bytes_text(layer.growing + layer.indexer), exact_bytes_text(layer.capped)]
+        rows.append([*cells, exact_bytes_text(layer.state + layer.tail)])
+    return table_block("Layers by kind", ("Layers", "Each keeps", "a token", "a token in window", "state"), rows)
+
+
+def ranks_block(plan: Plan) -> dict[str, Any]:
+    """Who holds which heads on either side, and who sends to whom."""
+    heads = {g.attention.kv_heads for g in plan.model.groups if hasattr(g.attention, "kv_heads")}
+    tps = plan.prefill.tp // plan.prefill.attention_dp or 1, plan.decode.tp // plan.decode.attention_dp or 1
+    if not heads:
+        linear = all(isinstance(g.attention, Linear) or g.attention.kind == "none" for g in plan.model.groups)
+        words = "a share of the state" if linear else "the whole latent row of every token"
+        readers = {"per-rank": "every decode rank reads a copy", "single": "one decode rank reads it", "split": "the lanes split it"}
+        note_ = f"Each rank holds {words}; with this engine {readers[plan.engine.mla_copies]}."
+        return {"tag": "p", "class": "kv-note", "children": [note_]}
+    kv_heads = max(heads)
+    crossing = flows(kv_heads, *tps)
+    rows = [_rank_row(rank, kv_heads, tps, crossing) for rank in range(min(max(tps), MAX_RANKS))]
+    if max(tps) > MAX_RANKS:
+        rows.append([f"and {max(tps) - MAX_RANKS} more", "", "", ""])
+    return table_block("Who holds and sends which heads", ("Rank", "Prefill holds", "Sends", "Decode holds"), rows)
+
+
+def _rank_row(rank: int, kv_heads: int, tps: tuple[int, int], crossing: Sequence[Flow]) -> list[str]:
+    held = [_heads_text(heads_of_rank(kv_heads, tp, rank)) if rank < tp else "" for tp in tps]
+    sent = [f"{_heads_text((f.first, f.last))} to rank {f.decode_rank}" for f in crossing if f.prefill_rank == rank]
+    return [str(rank), held[0], ", ".join(sent) or ("nothing" if rank < tps[0] else ""), held[1]]
+
+
+def _heads_text(span: tuple[int, int]) -> str:
+    return f"head {span[0]}" if span[0] == span[1] else f"heads {span[0]}\u2013{span[1]}"
+
+
+def table_block(name: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    """A table as a text block."""
+    top = {"tag": "tr", "children": [{"tag": "th", "scope": "col", "children": [h]} for h in heads]}
+    body = [{"tag": "tr", "children": [{"tag": "td", "children": [cell]} for cell in row]} for row in rows]
+    table = {"tag": "table", "class": "kv-table", "children": [{"tag": "thead", "children": [top]}, {"tag": "tbody", "children": body}]}
+    return {"tag": "div", "class": "kv-scroll", "tabindex": "0", "role": "region", "aria-label": name, "children": [table]}

@@ -1,0 +1,124 @@
+"""What a handoff weighs: curves, layers, ranks, and a configuration of the reader's own."""
+
+import json
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import own_config
+from app.charts import weighs
+from app.charts.spec import fill
+from app.over import evaluate_over, token_positions
+from app.palette import LIGHT
+from app.state import State
+from kvmodel import BadConfigError, Scenario, parse_model_config
+from tests.app.test_page import views
+
+CONFIG = {
+    "model_type": "qwen3",
+    "num_hidden_layers": 36,
+    "hidden_size": 2560,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "intermediate_size": 9728,
+    "vocab_size": 151936,
+    "torch_dtype": "bfloat16",
+}
+
+
+def over(**fields):
+    scenario = Scenario(**fields)
+    return evaluate_over(scenario, "prompt_tokens", token_positions(scenario.prompt_tokens))
+
+
+def test_windows_make_the_average_fall_to_the_next_tokens_bytes():
+    o = over(model="gpt-oss-120b")
+    table = weighs.weighs_table(o)
+    assert table["w.average"][0] > table["w.average"][o.at] > table["w.average"][-1]
+    assert table["w.marginal"][o.at] == 36_860
+    assert table["w.average"][-1] == pytest.approx(36_864, rel=1e-3)
+    assert (
+        table["answer.text"][o.at]
+        == "A prompt of 8,192 tokens weighs 307\u202fMB: 37.4\u202fkB a token on average, 36.9\u202fkB for the next."
+    )
+
+
+def test_plain_models_weigh_the_same_for_each_token():
+    o = over()
+    assert weighs.weighs_table(o)["answer.text"][o.at] == "A prompt of 8,192 tokens weighs 2.68\u202fGB: 327,680\u202fB for each token."
+
+
+def test_layers_are_drawn_in_order_and_add_up_to_the_prompt():
+    o = over(model="gemma-3-27b")
+    table = weighs.weighs_table(o)
+    figure = fill(weighs.layers_figure(o.plan).wide, table, o.at, LIGHT)
+    bars = figure["data"][0]
+    assert len(bars["x"]) == 62
+    assert sum(bars["y"]) == pytest.approx(o.rows[o.at].kv.prompt_bytes, rel=1e-3)
+    assert bars["text"][5].startswith("K and V of all tokens")
+    assert bars["text"][0].startswith("K and V of the last 1,024 tokens")
+
+
+def test_the_rank_map_names_senders_and_receivers():
+    block = json.dumps(weighs.ranks_block(over(decode_tp=4).plan))
+    assert "head 1 to rank 0" in block
+    mla = json.dumps(weighs.ranks_block(over(model="deepseek-v3", engine="vllm-nixl").plan))
+    assert "every decode rank reads a copy" in mla
+
+
+@pytest.mark.parametrize(
+    "model", ["nemotron-3-super", "qwen3-next-80b-a3b", "llama-4-scout", "deepseek-v3.2", "gemma-3n-e4b", "jamba-1.5-mini"]
+)
+def test_every_kind_of_layer_has_words(model):
+    o = over(model=model)
+    assert len(json.dumps(weighs.groups_block(o.plan))) > 100
+    assert weighs.ranks_block(o.plan)
+
+
+def view():
+    from app.views import weighs as shown
+
+    shown.show()
+
+
+def opened():
+    page = AppTest.from_function(view, default_timeout=60).run()
+    assert not page.exception
+    return page
+
+
+def test_a_pasted_configuration_becomes_the_model():
+    page = opened()
+    page.text_area(key="own_text").input(json.dumps(CONFIG)).run()
+    assert not page.exception
+    assert "Your model in bf16" in json.dumps(views(page)["answer_view"]["items"])
+    assert "147,456\u202fB for each token" in views(page)["answer_view"]["say"]
+    assert views(page)["answer_view"]["url"]["query"] == ""
+
+
+def test_an_edited_field_changes_the_bytes():
+    first = parse_model_config(CONFIG)
+    row = [field.name for field in first.fields].index("num_key_value_heads")
+    edits = own_config.edits_of(first, {row: {"Value": "4"}})
+    assert edits == {"num_key_value_heads": 4}
+    assert over(model=own_config.edited(json.dumps(CONFIG), edits).model).plan.cache.bytes_per_token == 73_728
+    with pytest.raises(BadConfigError, match="num_attention_heads"):
+        own_config.edited(json.dumps(CONFIG), {"num_attention_heads": "many"})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [('{"a": <b>}', "line 1, column 7"), ("[1, 2]", "object"), ("<html>", "HTML"), ('{"model_type": "t5"}', "t5"), ("{" * 5000, "JSON")],
+)
+def test_a_configuration_that_cannot_be_read_is_an_error_with_its_reason(text, words):
+    page = opened()
+    page.text_area(key="own_text").input(text).run()
+    assert not page.exception
+    assert words in json.dumps(views(page)["own_error_view"]["items"])
+    assert "Llama 3 70B" in json.dumps(views(page)["answer_view"]["items"])
+
+
+def test_a_configuration_of_ones_own_stays_out_of_the_link():
+    spec = parse_model_config(CONFIG).model
+    assert State(Scenario(model=spec, batch=2)).query() == "batch=2"
