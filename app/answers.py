@@ -54,7 +54,7 @@ def critical_text(scenario: Scenario, c: CriticalLengths) -> str:
     elif c.decode_step_tokens == 1:
         head = f"Every handoff on {link} outlasts a decode step."
     else:
-        head = f"On {link}, a prompt past {tokens_text(c.decode_step_tokens)} tokens spends longer on the wire than one decode step."
+        head = f"On {link}, a prompt past {count_text(c.decode_step_tokens)} tokens spends longer on the wire than one decode step."
     bandwidth = "never" if c.critical_bandwidth_bytes_per_s is None else rate_text(c.critical_bandwidth_bytes_per_s)
     return (
         head
@@ -67,6 +67,11 @@ def critical_text(scenario: Scenario, c: CriticalLengths) -> str:
             ]
         )
     )
+
+
+def infeasible_text(reason: str) -> str:
+    """A line that says why a scenario is infeasible; nothing where it is feasible."""
+    return f"\nInfeasible: {reason}. Times are computed all the same." if reason else ""
 
 
 def spans_text(spans: tuple[Interval, ...]) -> str:
@@ -88,8 +93,9 @@ def spans_text(spans: tuple[Interval, ...]) -> str:
 
 def turn_text(scenario: Scenario, turn: Turn, result: TurnResult) -> str:
     """A row a design."""
+    born = min(turn.generated_tokens, turn.history_tokens)
     head = (
-        f"{count_text(turn.history_tokens)} tokens of history, {count_text(turn.generated_tokens)} of them generated on decode; "
+        f"{count_text(turn.history_tokens)} tokens of history, {count_text(born)} of them generated on decode; "
         f"{count_text(turn.delta_tokens)} new."
     )
     rows = [("design", f"{'unique KV':>12}  {'on all edges':>12}  {'prefills':>9}  {'TTFT':>9}  neighbours wait")]
@@ -118,13 +124,21 @@ def model_text(parsed: ParsedConfig, row: dict[str, Any], tokens: int) -> str:
         ("state", bytes_both_text(row["state_bytes"])),
         (f"{count_text(tokens)} tokens", bytes_both_text(row["prompt_bytes"])),
         (f"one rank of TP {rank['tp']}", bytes_both_text(rank["prompt_bytes"]) if rank["valid"] else f"refused: {rank['reason']}"),
-        ("all its ranks", f"{bytes_both_text(rank['sum_over_ranks'])}, {rank['replication_factor']:.3g} copies"),
+        *_all_ranks(rank),
         ("parameters", f"{row['total_params'] / 1e9:.1f} B, {row['active_params'] / 1e9:.1f} B active"),
         ("source", f"{row['source']} (checked {row['checked']})"),
         *(("assumed", text) for text in parsed.assumed),
         *(("warning", text) for text in parsed.warnings),
     ]
     return f"{row['name']} ({row['id']})\n{_rows(rows)}"
+
+
+def _all_ranks(rank: dict[str, Any]) -> list[tuple[str, str]]:
+    """What all ranks hold together; nothing to say of a layout that engines refuse."""
+    if not rank["valid"]:
+        return []
+    factor = rank["replication_factor"]
+    return [("all its ranks", f"{bytes_both_text(rank['sum_over_ranks'])}, {factor:.3g} cop{'y' if factor == 1 else 'ies'}")]
 
 
 def row_of(row: Sourced) -> dict[str, Any]:

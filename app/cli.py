@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import socket
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, NoReturn
 
 import kvmodel
 from app import answers
+from app.flags import field_help, read_flags
 from kvmodel import registry
 from kvmodel.cache import ModelCache, kv_dtype_of, model_cache
 from kvmodel.config import MAX_CONFIG_CHARACTERS, ParsedConfig, parse_model_config
@@ -20,7 +22,7 @@ from kvmodel.errors import BadConfigError, BadScenarioError, KvModelError
 from kvmodel.parameters import model_parameters
 from kvmodel.ranks import RankShare, rank_share
 from kvmodel.records.base import Record
-from kvmodel.scenario import Scenario, allowed_values, from_text, parse_text, read_field
+from kvmodel.scenario import Scenario, from_text, parse_text, read_field
 from kvmodel.turn import Turn
 
 Json = dict[str, Any]
@@ -60,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
     for name, (run, summary, records) in _COMMANDS.items():
         command = commands.add_parser(
-            name, help=summary, description=summary, epilog=_field_help(records), allow_abbrev=False,
+            name, help=summary, description=summary, epilog=field_help(records), allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )  # fmt: skip
         command.set_defaults(run=run)
@@ -74,38 +76,6 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--no-browser", action="store_true", help="do not open a browser")
             command.add_argument("--address", default="127.0.0.1", help="address to listen on")
     return parser
-
-
-def _field_help(records: Sequence[type[Record]]) -> str:
-    lines = []
-    for record in records:
-        for name, field in record.model_fields.items():
-            default = "" if field.default is None else f" (default {field.default})"
-            lines.append(f"  {flag(name)}: {field.description}{default}; {allowed_values(record, name)}")
-    return "inputs:\n" + "\n".join(lines) if lines else ""
-
-
-def flag(name: str) -> str:
-    """The command-line flag of a field: `--prompt-tokens`."""
-    return "--" + name.replace("_", "-")
-
-
-def read_flags(rest: Sequence[str], known: Sequence[str]) -> dict[str, str]:
-    """`--field value` and `--field=value` pairs as field names and texts; the last of a repeated one counts."""
-    texts: dict[str, str] = {}
-    words = list(rest)
-    while words:
-        word = words.pop(0)
-        name, given, value = word.partition("=")
-        field = name.removeprefix("--").replace("-", "_")
-        if not word.startswith("--") or field not in known:
-            raise BadScenarioError(f"got {word[:60]!r}; allowed: {', '.join(flag(n) for n in known)}")
-        if not given:
-            if not words:
-                raise BadScenarioError(f"{field}: got no value after {name}")
-            value = words.pop(0)
-        texts[field] = value
-    return texts
 
 
 def _scenario(rest: Sequence[str]) -> Scenario:
@@ -147,8 +117,9 @@ def _evaluate(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
 
 def _critical(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     scenario = _scenario(rest)
-    result = kvmodel.critical_lengths(scenario)
-    return result.as_dict(), answers.critical_text(scenario, result)
+    result, reason = kvmodel.critical_lengths(scenario), kvmodel.evaluate(scenario).reason
+    found = {**result.as_dict(), "feasible": not reason, "reason": reason}
+    return found, answers.critical_text(scenario, result) + answers.infeasible_text(reason)
 
 
 def _turn(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
@@ -156,7 +127,10 @@ def _turn(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     asked = parse_text(Turn, {name: text for name, text in texts.items() if name in Turn.model_fields})
     scenario = scenario_of({name: text for name, text in texts.items() if name not in Turn.model_fields})
     result = kvmodel.agent_turn(scenario, asked)
-    return result.as_dict(), answers.turn_text(scenario, asked, result)
+    whole = scenario.with_changes(prompt_tokens=asked.history_tokens + asked.delta_tokens)
+    reason = kvmodel.evaluate(whole).reason
+    found = {**result.as_dict(), "feasible": not reason, "reason": reason}
+    return found, answers.turn_text(scenario, asked, result) + answers.infeasible_text(reason)
 
 
 def _model(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
@@ -235,10 +209,26 @@ def _list(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     return {options.kind: listed}, answers.table_text(listed)
 
 
+def check_address(address: str, port: str) -> None:
+    """Refuse an address or a port that cannot be listened on, in one sentence."""
+    if not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65_535):
+        raise BadScenarioError(f"port: got {port[:40]!r}; allowed: a whole number from 1 to 65,535")
+    try:
+        family = socket.getaddrinfo(address, int(port), type=socket.SOCK_STREAM)[0][0]
+        with socket.socket(family) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind((address, int(port)))
+    except (OSError, UnicodeError) as error:
+        raise BadScenarioError(
+            f"address: cannot listen on {address[:60]!r}, port {port}: {getattr(error, 'strerror', None) or error}"
+        ) from None
+
+
 def _serve(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     read_flags(rest, [])
     from app.serve import serve
 
+    check_address(options.address, options.port)
     serve(port=options.port, address=options.address, browser=not options.no_browser)
     return {}, ""
 

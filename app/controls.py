@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import streamlit as st
 
+from app.live import block, static_block
 from app.over import batch_positions, nearest, token_positions
 from app.reading import ARRIVED, MORE, MORE_TURN, has_mla, overlaps, text_key
 from app.state import State
@@ -74,7 +75,8 @@ def draw_controls(state: State, sliders: Sequence[str]) -> dict[str, Any]:
 
 def draw_more(state: State, *, with_turn: bool) -> None:
     """Draw the folded inputs, while they are unfolded."""
-    folder = st.expander(f"More inputs   :gray[{summary(state.scenario)}]", key="more_inputs", on_change="rerun")
+    static_block("summary_view", block("p", summary(state.scenario), class_="kv-summary"))
+    folder = st.expander("More inputs", key="more_inputs", on_change="rerun")
     if not folder.open:
         return
     with folder:

@@ -48,8 +48,8 @@ def from_link(parameters: Mapping[str, str]) -> State:
             if len(text) > MAX_LINK_VALUE:
                 raise KvModelError("too long")
             state = _accept(state, name, text)
-        except KvModelError:
-            state.notes.append(_note(state, name, text))
+        except KvModelError as error:
+            state.notes.append(_note(state, name, text, error))
     return state
 
 
@@ -65,12 +65,22 @@ def _accept(state: State, name: str, text: str) -> State:
     return State(scenario, state.turn, state.notes)
 
 
-def _note(state: State, name: str, text: str) -> str:
+def _note(state: State, name: str, text: str, error: KvModelError) -> str:
     record: type[Record] = Turn if name in TURN_FIELDS else Scenario
     shown = text if len(text) <= 40 else text[:37] + "…"
     used: Any = getattr(state.turn if record is Turn else state.scenario, name)
     used = getattr(used, "id", used)
-    return f"The link asked for {name}={shown}. Allowed: {allowed_values(record, name)}. Showing {_plain(used)}."
+    why = str(error) if _alone(record, name, text) else f"Allowed: {allowed_values(record, name)}"
+    return f"The address asked for {name}={shown}. {why[0].upper()}{why[1:]}. Showing {_plain(used)}."
+
+
+def _alone(record: type[Record], name: str, text: str) -> bool:
+    """Whether the value would do by itself, so that it is another input that it does not go with."""
+    try:
+        record(**{name: read_field(record, name, text)})
+    except KvModelError:
+        return False
+    return name not in ("model", "link", "engine", "prefill_accelerator", "decode_accelerator")
 
 
 def _plain(value: Any) -> str:

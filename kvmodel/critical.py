@@ -16,7 +16,7 @@ from kvmodel.evaluate import amounts_of
 from kvmodel.handoff import handoff
 from kvmodel.plan import Plan, plan_of
 from kvmodel.progress import Amounts
-from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario
+from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario, need_scenario
 from kvmodel.verdict import GAP_MARK
 
 Test = Callable[[Any], Any]
@@ -56,6 +56,7 @@ def critical_lengths(scenario: Scenario) -> CriticalLengths:
 
     Raises UnknownNameError and BadScenarioError.
     """
+    need_scenario(scenario)
     plan = plan_of(scenario)
     layered = plan_of(scenario.with_changes(overlap="layer"))
     amounts = amounts_of(scenario)

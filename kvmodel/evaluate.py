@@ -11,7 +11,7 @@ from kvmodel.handoff import handoff
 from kvmodel.plan import STRUCTURE, build_plan, plan_of
 from kvmodel.progress import AMOUNTS, Amounts
 from kvmodel.results import Evaluation
-from kvmodel.scenario import Scenario, allowed_values, bounds
+from kvmodel.scenario import Scenario, allowed_values, bounds, need_scenario
 from kvmodel.verdict import reason_of, verdict_of
 
 MAX_SWEEP = 20_000_000
@@ -30,6 +30,7 @@ def evaluate(scenario: Scenario) -> Evaluation:
 
     Raises UnknownNameError and BadScenarioError.
     """
+    need_scenario(scenario)
     plan = plan_of(scenario)
     amounts = amounts_of(scenario)
     result = handoff(plan, amounts)
@@ -50,10 +51,15 @@ def sweep(scenario: Scenario, **arrays: Any) -> Evaluation:
 
     Raises BadScenarioError for a field that is no number, or values out of its bounds.
     """
+    need_scenario(scenario)
     if not arrays:
         raise BadScenarioError("sweep: got no array; allowed: an array for any numeric field")
     columns = {name: _column(name, values) for name, values in arrays.items()}
-    shape = np.broadcast_shapes(*(column.shape for column in columns.values()))
+    try:
+        shape = np.broadcast_shapes(*(column.shape for column in columns.values()))
+    except ValueError:
+        shapes = ", ".join(f"{name} {column.shape}" for name, column in columns.items())
+        raise BadScenarioError(f"sweep: got arrays of shapes {shapes}; allowed: shapes that broadcast") from None
     if int(np.prod(shape)) > MAX_SWEEP:
         raise BadScenarioError(f"sweep: got {int(np.prod(shape)):,} scenarios; allowed: up to {MAX_SWEEP:,}")
     structural = {name: np.broadcast_to(columns.pop(name), shape) for name in list(columns) if name in STRUCTURE}
@@ -68,7 +74,12 @@ def _column(name: str, values: Any) -> np.ndarray[Any, Any]:
     low, high = bounds(Scenario, name) if name in Scenario.model_fields else (None, None)
     if name not in Scenario.model_fields or high is None:
         raise BadScenarioError(f"sweep: got {name!r}; allowed: a numeric field")
-    column = np.asarray(values)
+    try:
+        column = np.asarray(values)
+    except ValueError:
+        raise BadScenarioError(f"sweep: {name} is ragged; allowed: an array of numbers") from None
+    if column.size == 0:
+        raise BadScenarioError(f"sweep: {name} is empty; allowed: at least one number")
     whole = "a whole number" in allowed_values(Scenario, name)
     if (
         column.dtype.kind not in "iuf"

@@ -90,6 +90,7 @@ class Scenario(Record):
     """Requests decoded together in one step."""
 
     def __init__(self, **fields: Any) -> None:
+        refuse_truth(fields, type(self))
         try:
             super().__init__(**fields)
         except ValidationError as error:
@@ -102,6 +103,19 @@ class Scenario(Record):
     def changed(self) -> dict[str, Any]:
         """The fields that differ from the defaults, in the order of declaration."""
         return {name: getattr(self, name) for name, field in type(self).model_fields.items() if getattr(self, name) != field.default}
+
+
+def refuse_truth(fields: Mapping[str, Any], record: type[Record]) -> None:
+    """Refuse True and False, which Python counts as 1 and 0, where a number is due. Raises BadScenarioError."""
+    for name, value in fields.items():
+        if isinstance(value, bool) and name in record.model_fields:
+            raise BadScenarioError(f"{name}: got {value}; allowed: {allowed_values(record, name)}")
+
+
+def need_scenario(scenario: object) -> None:
+    """Refuse anything but a Scenario, in a sentence. Raises BadScenarioError."""
+    if not isinstance(scenario, Scenario):
+        raise BadScenarioError(f"scenario: got {type(scenario).__name__}; allowed: a Scenario, as in Scenario(model='llama-3-70b')")
 
 
 def describe_errors(error: ValidationError, record: type[Record]) -> str:
@@ -131,7 +145,7 @@ def allowed_values(record: type[Record], name: str) -> str:
         numbers = [f"{kind} from {low:,} to {high:,}" if low is not None else f"{kind} above 0 up to {high:,}"]
     if not numbers and not words:
         words = ["an id from `kv-handoff list`"]
-    return " or ".join([*numbers, *([", ".join(words)] if words else []), *(["nothing"] if optional else [])])
+    return " or ".join([*numbers, *([", ".join(words)] if words else []), *(["none"] if optional else [])])
 
 
 def bounds(record: type[Record], name: str) -> tuple[float | None, float | None]:
@@ -147,7 +161,7 @@ def bounds(record: type[Record], name: str) -> tuple[float | None, float | None]
 
 
 _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
-_DECIMAL = re.compile(r"[+-]?(\d{1,18}(\.\d{0,30})?|\.\d{1,30})(e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE)
+_DECIMAL = re.compile(r"[+-]?(\d{1,18}(\.\d{0,30})?|\.\d{1,30})(e[+-]?\d{1,2}|e-\d{3})?", re.ASCII | re.IGNORECASE)
 
 
 def from_text(texts: Mapping[str, str], base: Scenario | None = None) -> Scenario:

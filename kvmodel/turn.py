@@ -19,7 +19,7 @@ from kvmodel.numeric import Num, maximum, minimum
 from kvmodel.plan import Plan, plan_of
 from kvmodel.progress import Amounts
 from kvmodel.records.base import Record
-from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario, describe_errors
+from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario, describe_errors, need_scenario, refuse_truth
 
 
 class Turn(Record):
@@ -40,9 +40,10 @@ class Turn(Record):
     pool_held_tokens: int | None = Field(None, ge=0, le=MAX_PROMPT_TOKENS, title="Pool holds")
     """Leading tokens the pool holds, in place of each design's own assumption."""
     local_prefill_tokens: int = Field(2_048, ge=0, le=MAX_PROMPT_TOKENS, title="Local prefill below")
-    """Sticky: decode prefills fewer new tokens than this itself."""
+    """Sticky: decode prefills fewer new tokens than this itself, if they are under 70 % of the prompt."""
 
     def __init__(self, **fields: Any) -> None:
+        refuse_truth(fields, type(self))
         try:
             super().__init__(**fields)
         except ValidationError as error:
@@ -90,7 +91,10 @@ def agent_turn(scenario: Scenario, turn: Turn | None = None) -> TurnResult:
 
     Raises UnknownNameError and BadScenarioError.
     """
-    asked = turn or Turn()
+    need_scenario(scenario)
+    asked = Turn() if turn is None else turn
+    if not isinstance(asked, Turn):
+        raise BadScenarioError(f"turn: got {type(asked).__name__}; allowed: a Turn, as in Turn(history_tokens=30_000)")
     plan, amounts = plan_of(scenario), amounts_of(scenario)
     last = asked.history_tokens + (asked.turns - 1) * (asked.delta_tokens + asked.generated_tokens) + asked.delta_tokens
     if last > MAX_PROMPT_TOKENS:

@@ -82,13 +82,18 @@ def answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation)
         return _hidden(result, exposed, fixed)
     if result.bound == "link":
         return _link_bound(plan, amounts, exposed)
-    overhead = fixed + _fixed_wire(plan, amounts, result)
-    if overhead > result.transfer.seconds - _fixed_wire(plan, amounts, result):
+    latency = plan.lane.latency
+    posting = _posting(plan, result)
+    overhead = fixed + latency
+    if overhead > result.transfer.seconds - latency:
         return (
             (f"At {count_text(scenario_tokens(amounts))} tokens the fixed cost, ", ""),
             (time_text(overhead), "exposed"),
             (", outweighs the bytes.", ""),
         )
+    if posting > result.transfer.seconds / 2:
+        many = count_text(result.transfer.messages)
+        return ((f"Messages, not bytes, fill the wire: {many} of them add ", ""), (time_text(posting), "exposed"), (" to the handoff.", ""))
     if result.gap_share <= GAP_MARK:
         share = result.gap_seconds / result.request_seconds
         return (("The handoff adds ", ""), (time_text(result.gap_seconds), "exposed"), (f", {share_text(share)} of the request.", ""))
@@ -106,10 +111,10 @@ def scenario_tokens(amounts: Amounts) -> float:
     return float(amounts.prompt_tokens)
 
 
-def _fixed_wire(plan: Plan, amounts: Amounts, result: Evaluation) -> float:
-    """Transfer time that no bandwidth would take away: latency, and posting beyond the bytes."""
+def _posting(plan: Plan, result: Evaluation) -> float:
+    """Transfer time beyond bytes and latency: what messages and copies add."""
     bytes_alone = result.kv.wire_bytes / plan.lanes / result.transfer.bandwidth_bytes_per_s
-    return float(max(0.0, result.transfer.seconds - bytes_alone))
+    return float(max(0.0, result.transfer.seconds - plan.lane.latency - bytes_alone))
 
 
 def _hidden(result: Evaluation, exposed: float, fixed: float) -> Sentence:

@@ -118,7 +118,8 @@ def test_infeasible_is_an_answer(capsys: Capture) -> None:
 
 def test_critical_prints_every_key(capsys: Capture) -> None:
     found = answer(capsys, "critical", "--link", "ethernet-100", "--decode-step-seconds", "0.030")
-    assert list(found) == ["decode_step_tokens", "hidden", "gap_over_share", "critical_bandwidth_bytes_per_s"]
+    assert list(found)[:4] == ["decode_step_tokens", "hidden", "gap_over_share", "critical_bandwidth_bytes_per_s"]
+    assert (found["feasible"], found["reason"]) == (True, "")
     assert found["decode_step_tokens"] == pytest.approx(1144, abs=2)
     assert found["hidden"]
     assert all(list(span) == ["from_tokens", "to_tokens"] for span in found["hidden"] + found["gap_over_share"])
@@ -150,6 +151,8 @@ def test_turn_takes_its_own_flags_and_the_scenario_s(capsys: Capture) -> None:
     }
     found = answer(capsys, "turn", *(word for name, value in flags.items() for word in (f"--{name}", value)))
     asked = Turn(history_tokens=10_000, delta_tokens=100, turns=3, pool_held_tokens=9_000, local_prefill_tokens=0)
+    assert found.pop("feasible")
+    assert found.pop("reason") == ""
     assert found == plain_numbers(kvmodel.agent_turn(Scenario(link="roce-400"), asked).as_dict())
 
 
@@ -186,7 +189,7 @@ def test_list_prints_what_can_be_named_with_source_and_date(kind: str, capsys: C
     ("words", "said"),
     [
         (["evaluate"], ["The handoff adds 53.7\u202fms", "2.68\u202fGB (2.50\u202fGiB)", "327,680\u202fB"]),
-        (["critical", "--link", "ethernet-100", "--decode-step-seconds", ".03"], ["On Ethernet 100, a prompt past 1,150 tokens", "always"]),
+        (["critical", "--link", "ethernet-100", "--decode-step-seconds", ".03"], ["On Ethernet 100, a prompt past 1,145 tokens", "always"]),
         (["critical", "--decode-held-tokens", "1048576"], ["no prompt up to 1,048,576 outlasts a decode step", "never"]),
         (["critical", "--link", "wan-100", "--engine", "vllm-nixl"], ["Every handoff on WAN 100 outlasts a decode step."]),
         (["turn"], ["30,000 tokens of history, 500 of them generated on decode; 2,000 new.", "pool (cold)", "819\u202fMB"]),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from kvmodel import KvModelError, UnknownNameError, find_model, registry
 from kvmodel.records.base import Sourced
 from kvmodel.records.hardware import Link
+from kvmodel.terms import PREFILL_TERMS
 
 TABLES = {
     "models": registry.models,
@@ -115,7 +116,7 @@ def test_accelerators_name_derates_that_exist() -> None:
 def test_fitted_constants_are_not_negative_and_one_for_each_term() -> None:
     for row in registry.derates().values():
         for fit in (row.prefill_bf16, row.prefill_fp8, row.decode_bf16, row.decode_fp8):
-            assert fit is None or (len(fit.constants) == 7 and min(fit.constants) >= 0)
+            assert fit is None or (len(fit.constants) == len(PREFILL_TERMS) and min(fit.constants) >= 0)
 
 
 def test_a_peak_of_narrower_numbers_is_no_lower() -> None:

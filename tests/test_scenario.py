@@ -66,7 +66,7 @@ def test_a_measured_value_may_be_a_decimal_or_nothing(text: str, value: float | 
     ("name", "text", "words"),
     [
         ("kv_dtype", "fp7", "kv_dtype: got 'fp7'; allowed: auto, bf16"),
-        ("overlap", "both", "overlap: got 'both'; allowed: serial, chunk, layer, layer-both or nothing"),
+        ("overlap", "both", "overlap: got 'both'; allowed: serial, chunk, layer, layer-both or none"),
         ("lanes", "many", "lanes: got 'many'; allowed: a whole number from 1 to 512 or auto"),
         ("lanes", "0", "lanes: got 0"),
         ("promt_tokens", "1", "no input is called 'promt_tokens'"),
@@ -154,8 +154,8 @@ def test_every_field_has_a_title_and_says_what_it_is() -> None:
     ("name", "words"),
     [
         ("prompt_tokens", "a whole number from 1 to 1,048,576"),
-        ("chunk_tokens", "a whole number from 16 to 1,048,576 or nothing"),
-        ("prefill_seconds", "a number above 0 up to 100,000 or nothing"),
+        ("chunk_tokens", "a whole number from 16 to 1,048,576 or none"),
+        ("prefill_seconds", "a number above 0 up to 100,000 or none"),
         ("lanes", "a whole number from 1 to 512 or auto"),
         ("link", "an id from `kv-handoff list`"),
     ],

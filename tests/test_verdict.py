@@ -53,8 +53,8 @@ def spaced(text: str) -> str:
             {"prefill_seconds": 0.3, "decode_step_seconds": 0.020, "overlap": "layer", "engine": "layerwise-push", "lanes": 8},
             "The bytes hide; the 4.00~ms of fixed handoff does not, and it is 1.23~% of TTFT.",
         ),
-        # 5 + 2 ms, 11 us, and 80 x 8 blocks of messages at 0.29 us x 0.67, against 0.87 ms of bytes at 48 GB/s
-        ({**MEASURED, "engine": "vllm-nixl", "prompt_tokens": 128}, "At 128 tokens the fixed cost, 7.14~ms, outweighs the bytes."),
+        # 5 + 2 ms and 11 us, against 0.87 ms of bytes at 48 GB/s
+        ({**MEASURED, "engine": "vllm-nixl", "prompt_tokens": 128}, "At 128 tokens the fixed cost, 7.01~ms, outweighs the bytes."),
         # 141.1 GB, of which 0.9 x 80 GB fit a GPU: 70.6 + 1.3 GB at TP 2
         (
             {"prefill_tp": 1, "decode_tp": 8},
@@ -125,3 +125,11 @@ def test_replicas_that_do_not_fit_are_told_to_shard() -> None:
     reason = evaluate(scenario).reason
     assert reason.endswith("(decode): use attention DP 1")
     assert evaluate(scenario.with_changes(decode_attention_dp=1)).feasible
+
+
+def test_messages_that_outweigh_the_bytes_are_named_and_not_called_fixed() -> None:
+    result = evaluate(Scenario(engine="nvlink-cuda-ipc", prompt_tokens=32_768))
+    bare = result.kv.wire_bytes / result.transfer.bandwidth_bytes_per_s
+    assert result.verdict.startswith("Messages, not bytes, fill the wire: ")
+    assert f"{result.transfer.messages:,.0f} of them" in result.verdict
+    assert result.transfer.seconds > 2 * bare

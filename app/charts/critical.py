@@ -147,7 +147,7 @@ def _notes(own: LinkRow, table: Table, size: int, *, narrow: bool) -> list[Spec]
     ]
     notes.append(disc(at("c.x"), at("c.you_y")))
     if point := _crossing(own, table):
-        anchor = "right" if point[0] > 600 else "left"
+        anchor = "right" if point[0] > (4000 if narrow else 600) else "left"
         text = f"<b>critical: {tokens_text(point[0])}</b>"
         notes.append(note(text, math.log10(point[0]), 0.035, "wire_text", size, yref="paper", xanchor=anchor, **covered))
     return notes

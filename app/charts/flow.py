@@ -104,10 +104,10 @@ def _inner_text(design: Design) -> str:
 def _ends(geometry: Geometry, index: int, source: str, target: str) -> tuple[tuple[float, float], tuple[float, float]]:
     """Where an edge starts and ends; opposite edges keep apart."""
     a, b = geometry.box(index, source), geometry.box(index, target)
-    shift = 8 if geometry.columns == 4 else 7
+    shift = 13 if geometry.columns == 4 else 10
     if {source, target} == {"prefill", "decode"}:
         both = DRAWN[index][0] in ("pull-back", "sticky")
-        y = (a[1] + a[3]) / 2 + ((-11 if source == "prefill" else 11) if both else 0)
+        y = (a[1] + a[3]) / 2 + ((-16 if source == "prefill" else 16) if both else 0)
         return ((a[2] + 2, y), (b[0] - 2, y)) if source == "prefill" else ((a[0] - 2, y), (b[2] + 2, y))
     side = -1 if "prefill" in (source, target) else 1
     px = {"prefill": geometry.box(index, "prefill")[2], "decode": geometry.box(index, "decode")[0]}["prefill" if side < 0 else "decode"]
@@ -238,10 +238,10 @@ def _edge_notes(g: Geometry, index: int, key: Key, size: int) -> list[Label]:
             if (source, target) in (("prefill", "pool"), ("pool", "decode")):
                 side = -1 if source == "prefill" else 1
                 notes.append(
-                    _note(at(f"f{index}.e{number}"), mx + side * 9, my, "wire_text", min(size, 12), "left" if side > 0 else "right")
+                    _note(at(f"f{index}.e{number}"), mx + side * 17, my, "wire_text", min(size, 12), "left" if side > 0 else "right")
                 )
         else:
-            shift = -32 if key[0] == "recompute" else -11 if source == "prefill" else 11
+            shift = -32 if key[0] == "recompute" else -23 if source == "prefill" else 23
             notes.append(_note(at(f"f{index}.e{number}"), mx, my + shift, "wire_text", min(size, 12)))
     if key[0] == "pool":
         pool = g.box(index, "pool")

@@ -66,7 +66,7 @@ def sum_block(over: Over) -> dict[str, Any]:
     if not released_early:
         terms += [_sign("+"), _term("exposed transfer", at("s.exposed"), "exposed")]
         if engine.handoff_seconds + engine.admission_seconds > 0:
-            terms += [_sign("+"), _term("fixed handoff", at("s.fixed"), None)]
+            terms += [_sign("+"), _term("fixed handoff", at("s.fixed"), "other")]
         if engine.first_token == "decode":
             terms += [_sign("+"), _term("first decode step", at("s.step"), "decode")]
     time = {"tag": "span", "class": "kv-unit", "children": [" ", at("s.wire")]}
@@ -113,10 +113,18 @@ def behind_table(over: Over) -> Table:
         "b.kv": [f"{bytes_both_text(row.kv.prompt_bytes)} a request" for row in rows],
         "b.prefill": [_prefill_text(over, row) for row in rows],
         "b.band": [_band(row.prefill.low, row.prefill.high, plan.prefill.time.rough) for row in rows],
-        "b.wire": [f"{bytes_text(row.kv.wire_bytes)} ÷ ({lane} × {lanes}) = {time_text(row.transfer.seconds)}" for row in rows],
+        "b.wire": [_wire_text(row, f"{lane} × {lanes}") for row in rows],
         "b.step": [f"{time_text(row.decode.step_seconds)} at {batch} in the batch" for row in rows],
         "b.step_band": [_band(row.decode.low, row.decode.high, plan.decode.time.rough) for row in rows],
     }
+
+
+def _wire_text(row: Evaluation, rate: str) -> str:
+    """Bytes over bandwidth, and what messages, copies and latency add to it."""
+    bare = row.kv.wire_bytes / row.transfer.lanes / row.transfer.bandwidth_bytes_per_s
+    more = row.transfer.seconds - bare
+    added = f" + {time_text(more)} for messages, copies and latency" if more > 0.002 * row.transfer.seconds else ""
+    return f"{bytes_text(row.kv.wire_bytes)} ÷ ({rate}){added} = {time_text(row.transfer.seconds)}"
 
 
 def _prefill_text(over: Over, row: Evaluation) -> str:

@@ -55,7 +55,7 @@ def moment(plan: Plan, result: Evaluation, parts: Parts, output_tokens: int) -> 
     decode_start = ready + float(result.gap_seconds)
     reach = 1.045 * max(float(result.ttft_seconds), decode_start + float(result.decode.step_seconds))
     each = float(result.kv.wire_bytes) / parts.total
-    return Moment(plan, result, parts, output_tokens, each, ready, decode_start, reach, max(float(result.request_seconds), reach))
+    return Moment(plan, result, parts, output_tokens, each, ready, decode_start, reach, float(result.request_seconds))
 
 
 def is_small(result: Evaluation) -> bool:
@@ -89,7 +89,8 @@ def _frame(m: Moment) -> Frame:
         "t.strip_gap": _bar(m.ready, m.decode_start, m.whole),
         "t.strip_decode": _bar(m.decode_start, m.whole, m.whole),
         "t.step": _bar(m.decode_start, decode_end, m.reach),
-        "t.later": _bar(decode_end, m.reach, m.reach),
+        "t.later": _bar(decode_end, max(decode_end, min(m.whole, m.reach)), m.reach),
+        "t.fixed_bar": _bar(m.ready + float(r.transfer.exposed_seconds), m.decode_start, m.reach),
         "t.ready": _units(m.ready, m.reach),
         "t.first": first,
         "t.first_place": "middle left" if first > 0.3 * SCALE else "middle right",
@@ -152,7 +153,7 @@ def _labels(m: Moment) -> Frame:
     drawn = f", drawn in {len(p.compute_end)} groups" if len(p.compute_end) < p.total else ""
     prefill = f"<b>Prefill</b>  {count_text(p.total)} {p.kind}s{each} = {time_text(m.ready)}"
     frame: Frame = {
-        "w.decode_text": f"decode {count_text(m.output_tokens)} tokens, {span}",
+        "w.decode_text": f"decode {count_text(m.output_tokens)} token{'' if m.output_tokens == 1 else 's'}, {span}",
         "n.decode_text": f"decode, {span}",
         "w.prefill": prefill + drawn,
         "n.prefill": prefill,
@@ -219,7 +220,8 @@ def _zoom(m: Moment) -> Frame:
     late_end = m.ready + float(r.transfer.exposed_seconds)
     late = _bar(max(float(p.wire_start[-1]), m.ready) - low, late_end - low, span)
     late = _bar(m.ready - low, late_end - low, span) if serial else late
-    name = "All KV" if serial else f"KV {p.total}"
+    end = _units(late_end - low, span)
+    name, shown = "All KV" if serial else f"KV {p.total}", time_text(r.transfer.exposed_seconds)
     frame = {
         "z.title": f"<b>{'The end of prefill' if serial else f'The last {p.kind}'}</b>, magnified {max(1, round(m.reach / span))}×",
         "z.wedge": _wedge(low / m.reach, high / m.reach, _PANEL, *ZOOM_TOP),
@@ -227,14 +229,20 @@ def _zoom(m: Moment) -> Frame:
         "z.prefill_x": packed((ends - starts)[show] * SCALE),
         "z.prefill_text": [f"{p.kind} {i + 1}" if number == 1 else "" for i in show.tolist()],
         "z.late": late,
-        "z.late_end": _units(late_end - low, span),
+        "z.late_end": end,
         "z.decode": _bar(m.decode_start - low, high - low, span),
         "z.decode_start": _units(m.decode_start - low, span),
         "z.ready": _units(m.ready - low, span),
-        "w.late_text": f"\u2002<b>{name} has no compute to hide behind: {time_text(r.transfer.exposed_seconds)} exposed</b>",
-        "n.late_text": f"\u2002<b>{name}: exposed</b>",
+        "w.late_text": _that_fits(end, WIDE, 13, f"{name} has no compute to hide behind: {shown} exposed", f"{shown} exposed"),
+        "n.late_text": _that_fits(end, NARROW, 12, f"{name}: exposed", "exposed"),
     }
     return frame | _zoom_wire(m, low, span, number, serial) | _zoom_ticks(low, high)
+
+
+def _that_fits(end: int, width: int, size: int, *texts: str) -> str:
+    """The first text that has room to the right of a bar's end; empty where none has."""
+    room = (SCALE - end) / SCALE * width
+    return next((f"\u2002<b>{text}</b>" for text in texts if text_width(text, size) + 16 < room), "")
 
 
 def _zoom_wire(m: Moment, low: float, span: float, number: int, serial: bool) -> Frame:

@@ -57,6 +57,7 @@ def _blocks(magnified: bool) -> Spec:
         ("t.strip_decode", STRIP, "decode", 0.55, ""),
         ("t.prefill_bar", PREFILL, "prefill", 1.0, ""),
         ("t.late_bar", WIRE, "exposed", 1.0, at("t.late_hatch")),
+        ("t.fixed_bar", WIRE, "other", 1.0, ""),
         ("t.step", DECODE, "decode", 1.0, ""),
         ("t.later", DECODE, "decode", 0.55, ""),
     ]

@@ -10,8 +10,8 @@ import numpy as np
 
 from app.charts.spec import Table
 from app.state import State
-from kvmodel.designs import Design
-from kvmodel.display import bytes_text, count_text, shared_time_unit, time_text
+from kvmodel.designs import LOCAL_PREFILL_SHARE, Design
+from kvmodel.display import bytes_text, count_text, share_text, shared_time_unit, time_text
 from kvmodel.evaluate import amounts_of
 from kvmodel.plan import plan_of
 from kvmodel.results import pick
@@ -65,24 +65,26 @@ def broadcast(node: Any, shape: tuple[int, ...]) -> Any:
 
 def turn_sentence(row: TurnRow) -> Sentence:
     """The answer: what keeping the history where it is saves."""
-    all_ship, kept, sticky = row.by_key[DRAWN[0]], row.by_key["pull-back", True], row.by_key["sticky", True]
+    all_ship, sticky = row.by_key[DRAWN[0]], row.by_key["sticky", True]
+    best = min(row.by_key["pull-back", True], row.by_key["pool", True], key=lambda d: d.ttft_seconds)
     times = [row.by_key[key].ttft_seconds for key in DRAWN]
+    of = f"{count_text(row.delta)} new of {count_text(row.history + row.delta)} tokens"
     if max(times) - min(times) < SAME * max(times):
         spread = time_text(max(times) - min(times))
-        of = f"{count_text(row.delta)} new of {count_text(row.history + row.delta)} tokens"
-        return ((f"With {of}, all four designs finish within {spread}; sticky moves the least.", ""),)
-    best = min(kept, row.by_key["pool", True], key=lambda d: d.ttft_seconds)
-    if best.unique_bytes >= 0.98 * all_ship.unique_bytes and sticky.unique_bytes == 0:
-        return (
-            ("Sticky moves ", ""),
-            (bytes_text(0), "wire"),
-            (f", but its neighbours wait {time_text(sticky.stall_seconds)} for each turn.", ""),
-        )
+        least = "sticky moves the least" if sticky.unique_bytes < best.unique_bytes else "and move alike"
+        return ((f"With {of}, all four designs finish within {spread} of each other; {least}.", ""),)
     unit = shared_time_unit(all_ship.ttft_seconds, best.ttft_seconds)
+    first = f"the first token from {time_text(all_ship.ttft_seconds, unit)} to {time_text(best.ttft_seconds, unit)}"
+    if best.unique_bytes >= 0.98 * all_ship.unique_bytes:
+        return (
+            (f"With {of} there is little to keep: ", ""),
+            (bytes_text(best.unique_bytes), "wire"),
+            (f" move all the same, {first}.", ""),
+        )
     return (
         ("Keep the history where it is: moving only what is new cuts ", ""),
         (f"{bytes_text(all_ship.unique_bytes)} to {bytes_text(best.unique_bytes)}", "wire"),
-        (f" and the first token from {time_text(all_ship.ttft_seconds, unit)} to {time_text(best.ttft_seconds, unit)}.", ""),
+        (f" and {first}.", ""),
     )
 
 
@@ -93,12 +95,15 @@ def turn_table(rows: Sequence[TurnRow]) -> Table:
         "answer": [[list(part) for part in s] for s in sentences],
         "answer.text": [plain(s) for s in sentences],
         "setup": [f"{count_text(row.history)} tokens of history, {count_text(row.delta)} new" for row in rows],
-        "stall": [stall_text(row.by_key["sticky", True].stall_seconds) for row in rows],
+        "stall": [stall_text(row) for row in rows],
     }
 
 
-def stall_text(seconds: float) -> str:
-    """What sticky routing costs its neighbours."""
+def stall_text(row: TurnRow) -> str:
+    """What sticky routing costs its neighbours, or why it does not prefill on decode."""
+    seconds = row.by_key["sticky", True].stall_seconds
     if seconds:
         return f"Sticky moves nothing, but the decode GPUs run the prefill, and every request batched with it waits {time_text(seconds)}."
-    return "This turn is too long for sticky routing to prefill on decode: it goes through the prefill side like pull back."
+    share = row.delta / (row.history + row.delta)
+    why = f"{share_text(share)} of the prompt are new" if share >= LOCAL_PREFILL_SHARE else f"{count_text(row.delta)} tokens are new"
+    return f"Sticky does not prefill on decode here, because {why}: the turn goes through the prefill side like pull back."

@@ -19,8 +19,8 @@ HOW = (
     "8 lanes, 8 times lower."
 )
 RATIO = (
-    "Bytes and the matrix multiplications of prefill both grow with the prompt, so their ratio is flat; it falls where attention's "
-    "square outgrows them, and rises or falls at short prompts with what prefill costs whatever the length."
+    "Bytes and the matrix multiplications of prefill both grow with the prompt, so their ratio is flat. It falls where attention's "
+    "square outgrows the bytes, or where windows cap them; at short prompts it follows what prefill costs whatever the length."
 )
 
 

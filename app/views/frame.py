@@ -14,8 +14,12 @@ from app.charts.spec import Table, at
 from app.live import Board, block, static_block
 from app.state import URL_KEYS, State, from_link
 from kvmodel.display import count_text, rate_text, tick_text
+from kvmodel.evaluate import evaluate
 from kvmodel.plan import plan_of
 from kvmodel.scenario import Scenario
+
+SAYS_ITSELF = ("one-request", "weighs")
+"""Views whose sentence says that a scenario is infeasible, or for which it does not matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +36,14 @@ class Frame:
     figure: Any
     rest: Any
 
+    def infeasible(self) -> list[str]:
+        """Why the scenario is infeasible, for views whose own sentence does not say it."""
+        reason = "" if st.session_state["view"] in SAYS_ITSELF else evaluate(self.state.scenario).reason
+        return [f"{reason}. Times are computed all the same."] if reason else []
+
     def draw_inputs(self) -> dict[str, Any]:
         """Draw notices and controls; returns the places of the sliders' heads. Called after the chart, so that it comes first."""
-        show_notices(self.notices, [*st.session_state["link_notes"], *self.state.notes])
+        show_notices(self.notices, [*st.session_state["link_notes"], *self.state.notes, *self.infeasible()])
         with self.controls:
             heads = controls.draw_controls(self.state, self.sliders)
         with self.more:
@@ -103,9 +112,13 @@ def setup_text(scenario: Scenario) -> str:
     plan = plan_of(scenario)
     sides = [f"{side.rank_count} × {side.accelerator.name}" for side in (plan.prefill, plan.decode)]
     where = f"{sides[0]} each side" if sides[0] == sides[1] else f"{sides[0]} to {sides[1]}"
+    batch = "" if scenario.batch == 1 else f", {count_text(scenario.batch)} requests at once"
+    return f"{plan.model.name}, KV in {plan.kv_dtype}, {where}, {link_text(scenario)}{batch}"
+
+
+def link_text(scenario: Scenario) -> str:
+    """The link in words: lanes, name, bandwidth of a lane as the scenario has it."""
+    plan = plan_of(scenario)
     bandwidth = plan.lane.bandwidth if scenario.link_gbytes_per_s is None else scenario.link_gbytes_per_s * 1e9
     lanes = "one lane" if plan.lanes == 1 else f"{plan.lanes} lanes"
-    batch = "" if scenario.batch == 1 else f", {count_text(scenario.batch)} requests at once"
-    return (
-        f"{plan.model.name} in {plan.kv_dtype}, {where}, {lanes} of {plan.link.short} at {rate_text(bandwidth / scenario.shared_by)}{batch}"
-    )
+    return f"{lanes} of {plan.link.short} at {rate_text(bandwidth / scenario.shared_by)}"

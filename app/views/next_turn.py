@@ -8,7 +8,7 @@ from app.charts.spec import Table, at
 from app.live import Board, Slider, block, first
 from app.state import State
 from app.views import frame
-from kvmodel.display import count_text, rate_text
+from kvmodel.display import count_text
 from kvmodel.plan import plan_of
 
 SLIDERS = ("delta_tokens", "history_tokens")
@@ -46,5 +46,6 @@ def tables_of(state: State, name: str, values: tuple[int, ...]) -> Table:
 def setup_text(state: State) -> str:
     """The rest of the turn's setup in words."""
     plan = plan_of(state.scenario)
-    link = f"{plan.link.short} at {rate_text(plan.lane.bandwidth)}"
-    return f"; {count_text(state.turn.generated_tokens)} of the history generated on decode; {plan.model.name} in {plan.kv_dtype}, {link}"
+    born = min(state.turn.generated_tokens, state.turn.history_tokens)
+    link = frame.link_text(state.scenario)
+    return f"; {count_text(born)} of the history generated on decode; {plan.model.name}, KV in {plan.kv_dtype}, {link}"

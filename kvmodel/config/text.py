@@ -19,6 +19,8 @@ def read_object(config: str | Mapping[str, Any]) -> dict[str, Any]:
     """
     if isinstance(config, Mapping):
         return {str(key): value for key, value in config.items()}
+    if not isinstance(config, str):
+        raise BadConfigError(f"config: got {type(config).__name__}; allowed: the text of a config.json, or a mapping")
     text = config.lstrip("\ufeff").strip()
     if not text:
         raise BadConfigError("config: the file is empty; expected the JSON object of a config.json")

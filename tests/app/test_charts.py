@@ -9,6 +9,7 @@ from app.charts.spec import fill, unpacked, used
 from app.over import evaluate_over, token_positions
 from app.palette import DARK, LIGHT
 from kvmodel import Scenario, evaluate
+from kvmodel.display import time_text
 
 BASIC = {"scatter", "bar"}
 
@@ -56,9 +57,10 @@ def test_hidden_layers_leave_one_exposed_cell():
     base, length = hidden_cells(figure)
     assert len(base) == 79
     assert np.allclose(length, x, atol=1.5)
-    [[_, late, late_colour, _]] = blocks(figure, 179)
-    assert late == pytest.approx(x, abs=1.5)
-    assert late_colour == LIGHT["exposed"]
+    late, fixed = blocks(figure, 179)
+    assert late[1] == pytest.approx(x, abs=1.5)
+    assert late[2] == LIGHT["exposed"]
+    assert fixed[1:3] == [0, LIGHT["other"]]
     assert cuts(figure, 179) == []
 
 
@@ -242,3 +244,36 @@ def test_ticks_show_as_many_digits_as_tell_them_apart():
 
 def test_text_width_ignores_markup():
     assert text_width("<b>abc</b>") == text_width("abc")
+
+
+SHORT_DECODES = [{"output_tokens": 1}, {"output_tokens": 2}, {"prompt_tokens": 1_048_576}, {"batch": 256, "prompt_tokens": 131_072}]
+
+
+@pytest.mark.parametrize("fields", SHORT_DECODES)
+def test_the_upper_strip_is_the_request_to_scale_and_says_its_decode_time(fields):
+    o = over(**fields)
+    e = o.rows[o.at]
+    figure = drawn(o)
+    start = (e.prefill.seconds + e.gap_seconds) / e.request_seconds
+    decode = blocks(figure, 33)[2]
+    assert decode[0] + decode[1] == timeline.SCALE
+    assert decode[0] == pytest.approx(start * timeline.SCALE, abs=2)
+    texts = " ".join(t for trace in figure["data"] if trace.get("mode") == "text" for t in trace["text"])
+    assert time_text(e.request_seconds - e.prefill.seconds - e.gap_seconds) in texts
+
+
+def test_fixed_handoff_time_is_drawn_and_in_the_sum():
+    o = over(engine="vllm-nixl")
+    fixed = next(b for b in blocks(drawn(o), 179) if b[2] == LIGHT["other"])
+    assert fixed[1] == pytest.approx(0.007 / (1.045 * o.rows[o.at].ttft_seconds) * timeline.SCALE, abs=2)
+    assert "kv-swatch-other" in str(request.sum_block(o))
+
+
+def test_the_wire_formula_names_what_it_adds_to_bytes_over_bandwidth():
+    plain = request.behind_table(over())["b.wire"]
+    assert not any("messages" in text for text in plain)
+    o = over(engine="nvlink-cuda-ipc", prompt_tokens=32_768)
+    e = o.rows[o.at]
+    text = request.behind_table(o)["b.wire"][o.at]
+    added = e.transfer.seconds - e.kv.wire_bytes / e.transfer.bandwidth_bytes_per_s
+    assert f"+ {time_text(added)} for messages, copies and latency" in text

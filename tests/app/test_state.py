@@ -75,6 +75,8 @@ def test_values_that_do_not_go_together_fall_back_too():
     state = from_link({"model": "llama-3-70b", "kv_dtype": "fp8_ds_mla"})
     assert state.scenario == Scenario()
     assert "kv_dtype=fp8_ds_mla" in state.notes[0]
+    assert "use fp8 or nvfp4" in state.notes[0]
+    assert "Allowed:" not in state.notes[0]
 
 
 def test_unknown_parameters_are_ignored():

@@ -71,3 +71,25 @@ def test_the_turn_answers_with_bytes_and_first_tokens():
     text = turn.turn_table(rows)["answer.text"][values.index(2_000)]
     assert text.startswith("Keep the history where it is: moving only what is new cuts 10.5\u202fGB to 819\u202fMB")
     assert len(text) <= 125
+
+
+def said(history, delta, **fields):
+    state = State(Scenario(**fields), Turn(history_tokens=history, delta_tokens=delta))
+    [row] = turn.turn_rows(state, "delta_tokens", (delta,))
+    table = turn.turn_table([row])
+    return table["answer.text"][0], table["stall"][0]
+
+
+def test_a_turn_with_nothing_to_keep_does_not_claim_to_save():
+    answer, _ = said(128, 2_000)
+    assert "cuts" not in answer
+    answer, why = said(128, 524_288)
+    assert "within" in answer
+    assert "of each other; and move alike" in answer
+    assert "of the prompt are new" in why
+
+
+def test_sticky_routing_says_which_of_its_limits_a_turn_passes():
+    assert "76.9\u202f% of the prompt are new" in said(600, 2_000)[1]
+    assert "4,096 tokens are new" in said(30_000, 4_096)[1]
+    assert "waits" in said(30_000, 2_000)[1]

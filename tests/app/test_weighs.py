@@ -92,7 +92,7 @@ def test_a_pasted_configuration_becomes_the_model():
     page = opened()
     page.text_area(key="own_text").input(json.dumps(CONFIG)).run()
     assert not page.exception
-    assert "Your model in bf16" in json.dumps(views(page)["answer_view"]["items"])
+    assert "Your model, KV in bf16" in json.dumps(views(page)["answer_view"]["items"])
     assert "147,456\u202fB for each token" in views(page)["answer_view"]["say"]
     assert views(page)["answer_view"]["url"]["query"] == ""
 
