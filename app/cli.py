@@ -8,17 +8,17 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 import kvmodel
 from app import answers
 from app.flags import field_help, read_flags
+from app.model_names import find, named
 from kvmodel import registry
 from kvmodel.cache import ModelCache, kv_dtype_of, model_cache
-from kvmodel.config import MAX_CONFIG_CHARACTERS, ParsedConfig, parse_model_config
+from kvmodel.config import ParsedConfig
 from kvmodel.dtypes import KvDtype
-from kvmodel.errors import BadConfigError, BadScenarioError, KvModelError
+from kvmodel.errors import BadScenarioError, KvModelError
 from kvmodel.parameters import model_parameters
 from kvmodel.ranks import RankShare, rank_share
 from kvmodel.records.base import Record
@@ -83,27 +83,12 @@ def _scenario(rest: Sequence[str]) -> Scenario:
 
 
 def scenario_of(texts: dict[str, str]) -> Scenario:
-    """A scenario from texts; a model that is a file is read as a configuration."""
-    path = texts.get("model", "")
-    if path.endswith(".json"):
-        others = {name: text for name, text in texts.items() if name != "model"}
-        return from_text(others).with_changes(model=read_config(path).model)
-    return from_text(texts)
-
-
-def read_config(path: str, *, speculation: bool = False) -> ParsedConfig:
-    """Read a configuration file. Raises BadConfigError for one that cannot be used."""
-    try:
-        raw = Path(path).read_bytes()
-    except OSError as error:
-        raise BadConfigError(f"model: cannot read {path[:100]!r}: {error.strerror}") from None
-    if len(raw) > MAX_CONFIG_CHARACTERS:
-        raise BadConfigError(f"model: {len(raw):,} bytes in {path[:100]!r}; allowed: up to {MAX_CONFIG_CHARACTERS:,}")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise BadConfigError(f"model: {path[:100]!r} is not UTF-8 text; expected a config.json") from None
-    return parse_model_config(text, name=Path(path).stem, speculation=speculation)
+    """A scenario from texts; a model that is a file or a repository is read as a configuration."""
+    name = texts.get("model", "")
+    if not name or named(name):
+        return from_text(texts)
+    others = {field: text for field, text in texts.items() if field != "model"}
+    return from_text(others).with_changes(model=find(name).model)
 
 
 def _evaluate(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
@@ -136,9 +121,7 @@ def _turn(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
 def _model(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     texts = read_flags(rest, ["tp", "kv_dtype", "tokens", "attention_dp", "pp", "speculation"])
     name: str = options.model_name
-    looks_like_file = name.endswith(".json") or Path(name).is_file()
-    speculation = _on(texts.get("speculation", "off"))
-    parsed = read_config(name, speculation=speculation) if looks_like_file else ParsedConfig(registry.find_model(name), (), ())
+    parsed = find(name, speculation=_on(texts.get("speculation", "off")))
     tp = _renamed("tp", "prefill_tp", texts.get("tp", "1"))
     tokens = _renamed("tokens", "prompt_tokens", texts.get("tokens", "8192"))
     kv_dtype: KvDtype = _renamed("kv_dtype", "kv_dtype", texts.get("kv_dtype", "auto"))

@@ -22,7 +22,9 @@ _UNITS: dict[str, dict[str, float]] = {
     "parameters": {"k": 1e3, "M": 1e6, "B": 1e9, "T": 1e12},
     "1": {"": 1.0, "%": 1e-2},
 }
-_UNITS["B/s"] = {f"{unit}/s": factor for unit, factor in _UNITS["B"].items()}
+_UNITS["B/s"] = {f"{unit}/s": factor for unit, factor in _UNITS["B"].items()} | {
+    prefix + spelling: factor / 8 for prefix, factor in _DECIMAL.items() for spelling in ("bps", "bit/s")
+}
 
 _EXAMPLE = {"B": "3 GB", "s": "5 ms", "FLOP": "3 TFLOP", "FLOP/s": "989 TFLOP/s", "parameters": "70.6 B", "1": "73 %", "B/s": "3 GB/s"}
 _QUANTITY = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S*)\s*", re.ASCII)

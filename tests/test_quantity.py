@@ -105,3 +105,13 @@ def test_any_text_is_read_or_refused_by_name(text: str, unit: str) -> None:
 @given(st.floats(0, 1e15), st.sampled_from(sorted({**SI, **IEC})))
 def test_a_quantity_survives_being_written(value: float, prefix: str) -> None:
     assert parse_quantity(f"{value!r} {prefix}B", "B") == value * {**SI, **IEC}[prefix]
+
+
+@pytest.mark.parametrize("text", ["400 Gb/s", "400Gbps", "400 Gbit/s", "50 GB/s", "50GB/s", "0.4 Tb/s"])
+def test_a_link_is_read_as_people_write_it(text: str) -> None:
+    assert parse_quantity(text, "B/s") == 50e9
+
+
+def test_a_link_without_a_unit_is_refused() -> None:
+    with pytest.raises(BadQuantityError, match="B/s"):
+        parse_quantity("400", "B/s")
