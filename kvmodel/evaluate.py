@@ -8,7 +8,7 @@ import numpy as np
 
 from kvmodel.errors import BadScenarioError
 from kvmodel.handoff import handoff
-from kvmodel.plan import STRUCTURE, build_plan, plan_of
+from kvmodel.plan import STRUCTURE, plan_of
 from kvmodel.progress import AMOUNTS, Amounts
 from kvmodel.results import Evaluation
 from kvmodel.scenario import Scenario, allowed_values, bounds, need_scenario
@@ -102,7 +102,7 @@ def _by_structure(
     parts = []
     for index, combination in enumerate(combinations):
         chosen = dict(zip(structural, (int(value) for value in combination), strict=True))
-        plan = build_plan(*[chosen.get(name, getattr(scenario, name)) for name in STRUCTURE])
+        plan = plan_of(scenario, **chosen)
         rows = np.flatnonzero(which.ravel() == index)
         columns = {name: column[rows] for name, column in full.items()}
         parts.append((rows, _broadcast(handoff(plan, amounts_of(scenario, **columns)), (len(rows),))))

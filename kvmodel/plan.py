@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
+from typing import Any, NamedTuple
 
 from kvmodel import registry
 from kvmodel.cache import ModelCache, kv_dtype_of, layer_cache, model_cache
@@ -29,28 +30,32 @@ DEFAULT_CHUNK_TOKENS = 2048
 """Chunk where overlap is `chunk` and neither engine nor scenario states one: vLLM's smallest default
 `max_num_batched_tokens` (docs.vllm.ai, optimization; checked 2026-11-29)."""
 
-STRUCTURE = (
-    "model",
-    "kv_dtype",
-    "weight_dtype",
-    "wire_dtype",
-    "prefill_accelerator",
-    "decode_accelerator",
-    "prefill_tp",
-    "decode_tp",
-    "prefill_pp",
-    "decode_pp",
-    "ep",
-    "prefill_attention_dp",
-    "decode_attention_dp",
-    "link",
-    "lanes",
-    "engine",
-    "overlap",
-    "block_tokens",
-    "chunk_tokens",
-)
-"""Scenario fields a plan depends on; the others may be arrays."""
+
+class Structure(NamedTuple):
+    """Scenario fields a plan depends on, under their names; the other fields may be arrays."""
+
+    model: str | ModelSpec
+    kv_dtype: str
+    weight_dtype: str
+    wire_dtype: str
+    prefill_accelerator: str
+    decode_accelerator: str
+    prefill_tp: int
+    decode_tp: int
+    prefill_pp: int
+    decode_pp: int
+    ep: int
+    prefill_attention_dp: int
+    decode_attention_dp: int
+    link: str
+    lanes: int | str
+    engine: str
+    overlap: str | None
+    block_tokens: int | None
+    chunk_tokens: int | None
+
+
+STRUCTURE = Structure._fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,95 +106,92 @@ class Plan:
     """Why engines refuse the scenario's layout; empty where they do not."""
 
 
-def plan_of(scenario: Scenario) -> Plan:
-    """The plan of a scenario. Raises UnknownNameError and BadScenarioError."""
-    return build_plan(*[getattr(scenario, name) for name in STRUCTURE])
+def plan_of(scenario: Scenario, **changes: Any) -> Plan:
+    """The plan of a scenario, with some of its structure changed. Raises UnknownNameError and BadScenarioError."""
+    return build_plan(Structure(*[changes.get(name, getattr(scenario, name)) for name in STRUCTURE]))
 
 
 @lru_cache(maxsize=1024)
-def build_plan(
-    model: str | ModelSpec,
-    kv_dtype: str,
-    weight_dtype: str,
-    wire_dtype: str,
-    prefill_accelerator: str,
-    decode_accelerator: str,
-    prefill_tp: int,
-    decode_tp: int,
-    prefill_pp: int,
-    decode_pp: int,
-    ep: int,
-    prefill_attention_dp: int,
-    decode_attention_dp: int,
-    link: str,
-    lanes: int | str,
-    engine: str,
-    overlap: str | None,
-    block_tokens: int | None,
-    chunk_tokens: int | None,
-) -> Plan:
-    """The plan for one value of each field of `STRUCTURE`."""
-    spec = registry.find_model(model) if isinstance(model, str) else model
-    how = registry.find("engine", engine, registry.engines())
-    wire = registry.find("link", link, registry.links())
-    sender = registry.find("accelerator", prefill_accelerator, registry.accelerators())
-    receiver = registry.find("accelerator", decode_accelerator, registry.accelerators())
-    dtype = kv_dtype_of(spec, kv_dtype)
-    chosen_overlap = overlap or how.overlap
-    if chosen_overlap == "layer-both" and how.first_token == "prefill":
-        raise BadScenarioError(f"overlap: got 'layer-both', but with {how.id} prefill makes the first token; allowed: serial, chunk, layer")
-    ratio = wire_ratio(dtype, wire_dtype)
-
-    def side(phase: str, gpu: Accelerator, tp: int, pp: int, dp: int) -> Side:
-        place = Placement(spec, gpu, tp, dp, ep, dtype, weight_dtype, how.keeps_all_chunked)
-        return Side(
-            gpu,
-            tp,
-            dp,
-            phase_time(place, phase),
-            _stages(place, pp),
-            _rank_weights(place, pp),
-            gpu.hbm_bytes * USABLE_MEMORY,
-            _refusal(spec, phase, tp, pp, dp),
-            tp * pp,
-        )
-
-    prefill = side("prefill", sender, prefill_tp, prefill_pp, prefill_attention_dp)
-    decode = side("decode", receiver, decode_tp, decode_pp, decode_attention_dp)
-    local = Placement(spec, receiver, decode_tp, decode_attention_dp, ep, dtype, weight_dtype, how.keeps_all_chunked)
-    decode_ranks = max(1, decode_tp // decode_attention_dp)
-    wires = tuple(
-        LayerWire(
-            group.count,
-            layer_cache(group, kv_dtype=dtype, keeps_all_chunked=how.keeps_all_chunked),
-            copies_of(group, how, decode_ranks),
-            ratio,
-            how.kv_split * how.fragmentation,
-        )
-        for group in spec.groups
-    )
-    one_reader = how.mla_copies == "single" and any(isinstance(group.attention, Mla | Compressed) for group in spec.groups)
-    extra = extra_seconds_per_byte(how, ratio, sender, receiver)
-    chunk = chunk_tokens or how.chunk_tokens or (DEFAULT_CHUNK_TOKENS if chosen_overlap == "chunk" else None)
+def build_plan(s: Structure) -> Plan:
+    """The plan for one structure: names looked up, sides laid out, the wire prepared."""
+    model = registry.find_model(s.model) if isinstance(s.model, str) else s.model
+    engine = registry.find("engine", s.engine, registry.engines())
+    link = registry.find("link", s.link, registry.links())
+    kv_dtype, overlap = kv_dtype_of(model, s.kv_dtype), _overlap(s, engine)
+    ratio = wire_ratio(kv_dtype, s.wire_dtype)
+    prefill, decode = (_side(s, phase, model, engine, kv_dtype) for phase in ("prefill", "decode"))
+    extra = extra_seconds_per_byte(engine, ratio, prefill.accelerator, decode.accelerator)
     return Plan(
-        model=spec,
-        engine=how,
-        link=wire,
+        model=model,
+        engine=engine,
+        link=link,
         prefill=prefill,
         decode=decode,
-        local=phase_time(local, "prefill"),
-        cache=model_cache(spec, kv_dtype=dtype, keeps_all_chunked=how.keeps_all_chunked),
-        wires=wires,
-        runs=tuple((index, len(list(same))) for index, same in groupby(spec.sequence)),
-        lanes=int(lanes) if lanes != "auto" else derived_lanes(wire, how, sender, receiver, prefill_tp, decode_tp, one_reader=one_reader),
-        lane=lane_of(wire, how, None, extra),
+        local=phase_time(_placement(s, "decode", model, engine, kv_dtype), "prefill"),
+        cache=model_cache(model, kv_dtype=kv_dtype, keeps_all_chunked=engine.keeps_all_chunked),
+        wires=_wires(model, engine, kv_dtype, ratio, max(1, s.decode_tp // s.decode_attention_dp)),
+        runs=tuple((index, len(list(same))) for index, same in groupby(model.sequence)),
+        lanes=_lanes(s, model, engine, link, prefill, decode),
+        lane=lane_of(link, engine, None, extra),
         extra_per_byte=extra,
-        overlap=chosen_overlap,
-        block=block_tokens or how.block_tokens,
-        chunk=chunk,
-        kv_dtype=dtype,
-        refusal=prefill.refusal or decode.refusal or _tp_mismatch(how, prefill_tp, decode_tp),
+        overlap=overlap,
+        block=s.block_tokens or engine.block_tokens,
+        chunk=s.chunk_tokens or engine.chunk_tokens or (DEFAULT_CHUNK_TOKENS if overlap == "chunk" else None),
+        kv_dtype=kv_dtype,
+        refusal=prefill.refusal or decode.refusal or _tp_mismatch(engine, s.prefill_tp, s.decode_tp),
     )
+
+
+def _overlap(s: Structure, engine: Engine) -> str:
+    """The overlap asked for, or the engine's own."""
+    overlap = s.overlap or engine.overlap
+    if overlap == "layer-both" and engine.first_token == "prefill":
+        allowed = "serial, chunk, layer"
+        raise BadScenarioError(f"overlap: got 'layer-both', but with {engine.id} prefill makes the first token; allowed: {allowed}")
+    return overlap
+
+
+def _placement(s: Structure, phase: str, model: ModelSpec, engine: Engine, kv_dtype: str) -> Placement:
+    gpu = registry.find("accelerator", getattr(s, f"{phase}_accelerator"), registry.accelerators())
+    tp, dp = getattr(s, f"{phase}_tp"), getattr(s, f"{phase}_attention_dp")
+    return Placement(model, gpu, tp, dp, s.ep, kv_dtype, s.weight_dtype, engine.keeps_all_chunked)
+
+
+def _side(s: Structure, phase: str, model: ModelSpec, engine: Engine, kv_dtype: str) -> Side:
+    place, pp = _placement(s, phase, model, engine, kv_dtype), getattr(s, f"{phase}_pp")
+    return Side(
+        accelerator=place.accelerator,
+        tp=place.tp,
+        attention_dp=place.attention_dp,
+        time=phase_time(place, phase),
+        stages=_stages(place, pp),
+        rank_weights=_rank_weights(place, pp),
+        usable_bytes=place.accelerator.hbm_bytes * USABLE_MEMORY,
+        refusal=_refusal(model, phase, place.tp, pp, place.attention_dp),
+        rank_count=place.tp * pp,
+    )
+
+
+def _wires(model: ModelSpec, engine: Engine, kv_dtype: str, ratio: float, decode_ranks: int) -> tuple[LayerWire, ...]:
+    return tuple(
+        LayerWire(
+            group.count,
+            layer_cache(group, kv_dtype=kv_dtype, keeps_all_chunked=engine.keeps_all_chunked),
+            copies_of(group, engine, decode_ranks),
+            ratio,
+            engine.kv_split * engine.fragmentation,
+        )
+        for group in model.groups
+    )
+
+
+def _lanes(s: Structure, model: ModelSpec, engine: Engine, link: Link, prefill: Side, decode: Side) -> int:
+    if s.lanes != "auto":
+        return int(s.lanes)
+    latent = any(isinstance(group.attention, Mla | Compressed) for group in model.groups)
+    one_reader = engine.mla_copies == "single" and latent
+    sides = prefill.accelerator, decode.accelerator, s.prefill_tp, s.decode_tp
+    return derived_lanes(link, engine, *sides, one_reader=one_reader)
 
 
 def _stages(place: Placement, pp: int) -> tuple[ModelCache, ...]:

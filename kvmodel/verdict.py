@@ -9,7 +9,7 @@ from __future__ import annotations
 from kvmodel.display import bytes_text, count_text, share_text, shared_time_unit, time_text
 from kvmodel.handoff import decode_memory, handoff, prefill_memory
 from kvmodel.parts import timeline_parts
-from kvmodel.plan import STRUCTURE, Plan, build_plan
+from kvmodel.plan import Plan, plan_of
 from kvmodel.progress import Amounts
 from kvmodel.results import Evaluation
 from kvmodel.scenario import Scenario
@@ -23,10 +23,6 @@ GAP_MARK = 0.20
 def plain(sentence: Sentence) -> str:
     """A sentence without its colours."""
     return "".join(text for text, _ in sentence)
-
-
-def _structure(scenario: Scenario, **changes: object) -> Plan:
-    return build_plan(*[changes.get(name, getattr(scenario, name)) for name in STRUCTURE])
 
 
 def reason_of(plan: Plan, amounts: Amounts, scenario: Scenario) -> str:
@@ -59,7 +55,7 @@ def fitting_tp(scenario: Scenario, amounts: Amounts, phase: str) -> int | None:
     """The smallest power of two of TP at which a side fits and engines accept the layout."""
     memory = prefill_memory if phase == "prefill" else decode_memory
     for tp in (1, 2, 4, 8, 16, 32, 64):
-        trial = _structure(scenario, **{f"{phase}_tp": tp, f"{phase}_attention_dp": 1})
+        trial = plan_of(scenario, **{f"{phase}_tp": tp, f"{phase}_attention_dp": 1})
         if not getattr(trial, phase).refusal and memory(trial, amounts).fits:
             return tp
     return None
@@ -97,7 +93,7 @@ def answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation)
     if result.gap_share <= GAP_MARK:
         share = result.gap_seconds / result.request_seconds
         return (("The handoff adds ", ""), (time_text(result.gap_seconds), "exposed"), (f", {share_text(share)} of the request.", ""))
-    layered = handoff(_structure(scenario, overlap="layer"), amounts)
+    layered = handoff(plan_of(scenario, overlap="layer"), amounts)
     unit = shared_time_unit(exposed, ttft)
     return (
         ("Nothing is hidden: ", ""),
