@@ -5,9 +5,20 @@
 // A view comes with the values of the position it stands at; the table over all positions follows by
 // itself, once for all views.
 
+//
+// What does not change keeps its identity: Plotly takes an array it has seen for unchanged, and then
+// draws only what moved.
+
+const movable = new WeakMap();
+function moves(spec) {
+  if (spec === null || typeof spec !== "object") return false;
+  if (!movable.has(spec)) movable.set(spec, "$at" in spec || "$col" in spec || "$c" in spec || Object.values(spec).some(moves));
+  return movable.get(spec);
+}
+
 export function fill(spec, look, colours) {
+  if (!moves(spec)) return spec;
   if (Array.isArray(spec)) return spec.map(item => fill(item, look, colours));
-  if (spec === null || typeof spec !== "object") return spec;
   if ("$at" in spec) {
     const value = look.at(spec.$at);
     return fill("$i" in spec ? value[spec.$i] : value, look, colours);
@@ -15,6 +26,14 @@ export function fill(spec, look, colours) {
   if ("$col" in spec) return look.col(spec.$col);
   if ("$c" in spec) return colours[spec.$c];
   return Object.fromEntries(Object.entries(spec).map(([key, value]) => [key, fill(value, look, colours)]));
+}
+
+// The spec with its colours put in, its other placeholders kept: done once a theme.
+function paint(spec, colours) {
+  if (!moves(spec) || "$at" in spec || "$col" in spec) return spec;
+  if ("$c" in spec) return colours[spec.$c];
+  if (Array.isArray(spec)) return spec.map(item => paint(item, colours));
+  return Object.fromEntries(Object.entries(spec).map(([key, value]) => [key, paint(value, colours)]));
 }
 
 // A column that never changes is sent once, as {"$same": value}.
@@ -75,6 +94,12 @@ function part([text, meaning]) {
   node.className = `kv-${meaning}`;
   node.textContent = text;
   return node;
+}
+
+const paintings = new WeakMap(); // by figure: its layouts in the colours of a theme
+function painted(figure, width, mode, colours) {
+  if (!paintings.has(figure)) paintings.set(figure, {});
+  return (paintings.get(figure)[width + mode] ??= paint(figure[width] ?? figure.wide, colours));
 }
 
 // ---- a view: blocks and figures joined to sliders ------------------------------------------------
@@ -184,7 +209,7 @@ class View {
     await Promise.all(nodes.map(node => {
       node.stale = node.near === false;
       if (node.stale || !node.isConnected) return undefined;
-      const figure = node.figure[node.clientWidth < 640 ? "narrow" : "wide"] ?? node.figure.wide;
+      const figure = painted(node.figure, node.clientWidth < 640 ? "narrow" : "wide", mode, colours);
       const layout = { ...fill(figure.layout, look, colours), template, width: node.clientWidth || undefined };
       node.style.minHeight = `${layout.height}px`;
       return library.react(node, fill(figure.data, look, colours), layout, { displayModeBar: false, responsive: false });

@@ -39,7 +39,7 @@ def test_used_names_every_column_of_a_spec():
 def test_the_browser_fills_a_spec_as_python_does():
     script = f"""
     const source = require("fs").readFileSync({json.dumps(str(LIVEVIEW))}, "utf8");
-    const body = source.slice(source.indexOf("export function fill"), source.indexOf("// One bus")).replace("export ", "");
+    const body = source.slice(source.indexOf("const movable"), source.indexOf("// One bus")).replace("export ", "");
     const {{ fill, cell }} = new Function(body + "; return {{ fill, cell }};")();
     const [spec, table, colours] = {json.dumps([SPEC, TABLE, COLOURS])};
     const look = i => ({{ at: name => cell(table[name], i), col: name => table[name] }});
