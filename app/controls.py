@@ -108,6 +108,8 @@ def _choice(column: Any, scenario: Scenario, name: str, *, without: Collection[s
     options: list[Any] = [option for option in options_of(name) if option not in without]
     value = getattr(scenario, name)
     value = registry.find_model(value).id if name == "model" and isinstance(value, str) else value
+    own = st.session_state.get("own_parsed") if name == "model" else None
+    options = [own.model, *options] if own is not None else options
     if value not in options:
         options.insert(0, value)
     if st.session_state.get(name) not in options:

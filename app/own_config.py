@@ -23,6 +23,8 @@ def take() -> None:
     """Read what was pasted, uploaded or edited in the last run, before anything is drawn."""
     session = st.session_state
     text = _uploaded() or session.get("own_text", "")
+    if not text:
+        session.pop("own_error", None)
     if text and text != session.get("own_raw"):
         session["own_raw"] = text
         session.pop("own_edits", None)
@@ -93,9 +95,11 @@ def draw() -> None:
     left.text_area("Paste a config.json", key="own_text", height=140, max_chars=MAX_PASTED, placeholder='{"model_type": "llama", ...}')
     right.file_uploader("Or upload one", type=["json", "txt"], key="own_file", max_upload_size=1)
     if session.get("own_error"):
-        static_block("own_error_view", block("p", session["own_error"], class_="kv-notice kv-notice-bad", role="alert"))
+        kept = f"{session['own_error']}. The model stays as it was."
+        static_block("own_error_view", block("p", kept, class_="kv-notice kv-notice-bad", role="alert"))
+        return
     parsed: ParsedConfig | None = session.get("own_parsed")
-    if parsed is None:
+    if parsed is None or session["state"].scenario.model != parsed.model:
         return
     said = [f"Assumed: {text}." for text in parsed.assumed] + [f"Check: {text}." for text in parsed.warnings]
     static_block("own_notes", *(block("p", text, class_="kv-notice") for text in said))

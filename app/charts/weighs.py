@@ -66,7 +66,7 @@ def growth_figure(table: Table) -> Figure:
 def _growth(table: Table, size: int) -> Spec:
     tokens = table["w.tokens"]
     values = [*table["w.average"], *table["w.marginal"]]
-    low, high = 10.0 ** math.floor(math.log10(min(values))), 10.0 ** math.ceil(math.log10(max(values) * 1.01))
+    low, high = 10.0 ** math.floor(math.log10(min(values))), 10.0 ** math.ceil(math.log10(max(values) * 1.6))
     steps = (1, 2, 5) if high / low <= 100 else (1,)
     ticks = [m * 10.0**d for d in range(round(math.log10(low)), round(math.log10(high)) + 1) for m in steps if m * 10.0**d <= high]
     hover = {"customdata": col("w.hover"), "hovertemplate": "%{customdata}<extra></extra>"}
@@ -192,5 +192,9 @@ def table_block(name: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) 
     """A table as a text block."""
     top = {"tag": "tr", "children": [{"tag": "th", "scope": "col", "children": [h]} for h in heads]}
     body = [{"tag": "tr", "children": [{"tag": "td", "children": [cell]} for cell in row]} for row in rows]
-    table = {"tag": "table", "class": "kv-table", "children": [{"tag": "thead", "children": [top]}, {"tag": "tbody", "children": body}]}
+    table = {
+        "tag": "table",
+        "class": "kv-table kv-said",
+        "children": [{"tag": "thead", "children": [top]}, {"tag": "tbody", "children": body}],
+    }
     return {"tag": "div", "class": "kv-scroll", "tabindex": "0", "role": "region", "aria-label": name, "children": [table]}

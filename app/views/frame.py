@@ -18,8 +18,8 @@ from kvmodel.evaluate import evaluate
 from kvmodel.plan import plan_of
 from kvmodel.scenario import Scenario
 
-SAYS_ITSELF = ("one-request", "weighs")
-"""Views whose sentence says that a scenario is infeasible, or for which it does not matter."""
+SAYS_ITSELF = ("one-request",)
+"""Views whose sentence says that a scenario is infeasible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,11 @@ class Frame:
 
     def infeasible(self) -> list[str]:
         """Why the scenario is infeasible, for views whose own sentence does not say it."""
-        reason = "" if st.session_state["view"] in SAYS_ITSELF else evaluate(self.state.scenario).reason
+        view = st.session_state["view"]
+        if view == "weighs":
+            refusal = plan_of(self.state.scenario).refusal
+            return [f"Engines refuse this layout: {refusal}."] if refusal else []
+        reason = "" if view in SAYS_ITSELF else evaluate(self.state.scenario).reason
         return [f"{reason}. Times are computed all the same."] if reason else []
 
     def draw_inputs(self) -> dict[str, Any]:

@@ -116,9 +116,37 @@ def test_a_configuration_that_cannot_be_read_is_an_error_with_its_reason(text, w
     page.text_area(key="own_text").input(text).run()
     assert not page.exception
     assert words in json.dumps(views(page)["own_error_view"]["items"])
+    assert "stays as it was" in json.dumps(views(page)["own_error_view"]["items"])
     assert "Llama 3 70B" in json.dumps(views(page)["answer_view"]["items"])
 
 
 def test_a_configuration_of_ones_own_stays_out_of_the_link():
     spec = parse_model_config(CONFIG).model
     assert State(Scenario(model=spec, batch=2)).query() == "batch=2"
+
+
+def test_one_can_leave_ones_own_model_and_come_back():
+    page = opened()
+    page.text_area(key="own_text").input(json.dumps(CONFIG)).run()
+    assert "own_notes" in views(page)
+    page.selectbox(key="model").select("llama-3-70b").run()
+    assert "327,680" in views(page)["answer_view"]["say"]
+    assert "own_notes" not in views(page)
+    assert page.selectbox(key="model").options[0] == "Your model"
+    page.selectbox(key="model").select_index(0).run()
+    assert not page.exception
+    assert "147,456" in views(page)["answer_view"]["say"]
+
+
+def test_an_error_goes_with_the_text_that_made_it():
+    page = opened()
+    page.text_area(key="own_text").input("{broken").run()
+    assert "own_error_view" in views(page)
+    page.text_area(key="own_text").input("").run()
+    assert "own_error_view" not in views(page)
+
+
+def test_a_layout_that_engines_refuse_is_said_beside_the_rank_map():
+    page = opened()
+    page.text_area(key="own_text").input(json.dumps({**CONFIG, "num_attention_heads": 24, "num_key_value_heads": 6})).run()
+    assert "Engines refuse this layout: 6 KV heads" in json.dumps(views(page)["notices_view"]["items"])
