@@ -16,9 +16,8 @@ from kvmodel.cache import ModelCache, kv_dtype_of, layer_cache, model_cache
 from kvmodel.compute import PhaseTime, phase_time, weight_bytes
 from kvmodel.errors import BadScenarioError
 from kvmodel.memory import USABLE_MEMORY
-from kvmodel.parallel import check_tp
 from kvmodel.parameters import layer_parameters, model_parameters
-from kvmodel.ranks import stage_caches
+from kvmodel.ranks import layout_refusal, stage_caches
 from kvmodel.records.engine import Engine
 from kvmodel.records.hardware import Accelerator, Link
 from kvmodel.records.model import Compressed, Mla, ModelSpec
@@ -167,7 +166,7 @@ def _side(s: Structure, phase: str, model: ModelSpec, engine: Engine, kv_dtype: 
         stages=_stages(place, pp),
         rank_weights=_rank_weights(place, pp),
         usable_bytes=place.accelerator.hbm_bytes * USABLE_MEMORY,
-        refusal=_refusal(model, phase, place.tp, pp, place.attention_dp),
+        refusal=layout_refusal(model, tp=place.tp, attention_dp=place.attention_dp, pp=pp, side=phase),
         rank_count=place.tp * pp,
     )
 
@@ -208,15 +207,6 @@ def _rank_weights(place: Placement, pp: int) -> float:
         dense = (p.attention / place.attention_tp + p.ffn / place.tp) * place.dense_bytes
         total += group.count / pp * (dense + p.experts * p.expert * place.expert_bytes / place.expert_shards)
     return total
-
-
-def _refusal(model: ModelSpec, phase: str, tp: int, pp: int, dp: int) -> str:
-    if tp % dp:
-        return f"{phase} TP {tp} does not divide into {dp} attention replicas"
-    if pp > model.layers:
-        return f"{pp} {phase} pipeline stages for {model.layers} layers"
-    check = check_tp(model, tp // dp)
-    return "" if check.valid else f"{check.reason} on the {phase} side: use TP {check.nearest * dp}"
 
 
 def _tp_mismatch(engine: Engine, prefill_tp: int, decode_tp: int) -> str:

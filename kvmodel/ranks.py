@@ -56,11 +56,13 @@ def rank_share(model: ModelSpec, *, kv_dtype: str, tokens: int, tp: int, attenti
     return RankShare(fullest, total, total / whole if whole else 1.0, layout_refusal(model, tp=tp, attention_dp=attention_dp, pp=pp))
 
 
-def layout_refusal(model: ModelSpec, *, tp: int, attention_dp: int = 1, pp: int = 1) -> str:
-    """Why engines refuse a layout, with the nearest TP they accept; empty where they do not."""
+def layout_refusal(model: ModelSpec, *, tp: int, attention_dp: int = 1, pp: int = 1, side: str = "") -> str:
+    """Why engines refuse a layout (of the `side` named), with the nearest TP they accept; empty where they do not."""
+    named = f"{side} " if side else ""
     if tp % attention_dp:
-        return f"TP {tp} does not divide into {attention_dp} attention replicas"
+        return f"{named}TP {tp} does not divide into {attention_dp} attention replicas"
     if pp > model.layers:
-        return f"{pp} pipeline stages for {model.layers} layers"
+        return f"{pp} {named}pipeline stages for {model.layers} layers"
     check = check_tp(model, tp // attention_dp)
-    return "" if check.valid else f"{check.reason}; nearest: TP {check.nearest * attention_dp}"
+    advice = f" on the {side} side: use TP" if side else "; nearest: TP"
+    return "" if check.valid else f"{check.reason}{advice} {check.nearest * attention_dp}"

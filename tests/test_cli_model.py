@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from app.cli import main
-
-LLAMA = {"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8}
+from tests.configs import LLAMA
 
 
 def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:

@@ -9,8 +9,7 @@ import pytest
 
 from kvmodel.cache import model_cache
 from kvmodel.config import Field, parse_model_config, with_value
-
-LLAMA = {"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8}
+from tests.configs import LLAMA
 
 
 def field(fields: dict[str, Any], name: str) -> Field:

@@ -8,8 +8,8 @@ import pytest
 
 from kvmodel.config import MAX_CONFIG_CHARACTERS, parse_model_config
 from kvmodel.errors import BadConfigError
+from tests.configs import LLAMA
 
-LLAMA = {"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8}
 MLA = {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128}
 V4 = {"model_type": "deepseek_v4", "num_hidden_layers": 2}
 

@@ -13,17 +13,9 @@ from pathlib import Path
 import pytest
 
 from app.hub import is_repository
+from tests.configs import QWEN3
 
-CONFIG = {
-    "model_type": "qwen3",
-    "num_hidden_layers": 36,
-    "hidden_size": 2560,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "torch_dtype": "bfloat16",
-}
-BODY = json.dumps(CONFIG).encode()
+BODY = json.dumps(QWEN3).encode()
 
 
 class Hub(http.server.BaseHTTPRequestHandler):

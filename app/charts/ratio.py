@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from app.charts.marks import disc, line, note
-from app.charts.scale import token_axis
+from app.charts.scale import log_axis, token_axis
 from app.charts.spec import Figure, Spec, Table, at, col, colour
 from kvmodel.display import NARROW_SPACE
 
@@ -31,14 +31,7 @@ def _layout(table: Table, size: int) -> Spec:
         "height": 240,
         "margin": {"l": 52, "r": 16, "t": 8, "b": 44},
         "xaxis": {**token_axis(tokens[0], tokens[-1]), "title": {"text": "prompt tokens"}, "fixedrange": True},
-        "yaxis": {
-            "type": "log",
-            "range": [math.log10(low), math.log10(high)],
-            "tickvals": ticks,
-            "ticktext": [f"{t * 100:,g}{NARROW_SPACE}%" for t in ticks],
-            "showgrid": True,
-            "fixedrange": True,
-        },
+        "yaxis": {**log_axis(low, high, ticks, [f"{t * 100:,g}{NARROW_SPACE}%" for t in ticks]), "showgrid": True, "fixedrange": True},
         "annotations": [
             note("as long as prefill", 1.0, 0.0, "prefill_text", size, **right),
             note(at("r.text"), at("c.x"), at("r.you"), "ink", size, **you),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from kvmodel.display import NARROW_SPACE, tick_text
 
@@ -46,17 +47,15 @@ def text_width(text: str, size: int = 13) -> float:
     return len(bare) * size * 0.49
 
 
+def log_axis(low: float, high: float, ticks: Sequence[float], texts: Sequence[str]) -> dict[str, object]:
+    """A logarithmic axis with ticks of its own."""
+    return {"type": "log", "range": [math.log10(low), math.log10(high)], "tickvals": list(ticks), "ticktext": list(texts)}
+
+
 def token_axis(low: int, high: int) -> dict[str, object]:
     """A logarithmic axis of prompt tokens."""
     ticks = [t for t in TOKEN_TICKS if low <= t <= high]
-    return {
-        "type": "log",
-        "range": [math.log10(low), math.log10(high)],
-        "tickvals": ticks,
-        "ticktext": [tick_text(t) for t in ticks],
-        "ticks": "outside",
-        "ticklen": 4,
-    }
+    return {**log_axis(low, high, ticks, [tick_text(t) for t in ticks]), "ticks": "outside", "ticklen": 4}
 
 
 def time_axis(low: float, high: float) -> dict[str, object]:
@@ -64,9 +63,4 @@ def time_axis(low: float, high: float) -> dict[str, object]:
     names = {-6: "1 µs", -5: "10 µs", -4: "0.1 ms", -3: "1 ms", -2: "10 ms", -1: "100 ms"}
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     text = {d: names.get(d, f"{10**d:,} s" if d >= 0 else f"1e{d} s").replace(" ", NARROW_SPACE) for d in decades}
-    return {
-        "type": "log",
-        "range": [math.log10(low), math.log10(high)],
-        "tickvals": [10.0**d for d in decades],
-        "ticktext": [text[d] for d in decades],
-    }
+    return log_axis(low, high, [10.0**d for d in decades], [text[d] for d in decades])

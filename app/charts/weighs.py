@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from app.charts.marks import disc, line, note
-from app.charts.scale import token_axis
+from app.charts.scale import log_axis, token_axis
 from app.charts.spec import Figure, Spec, Table, at, col, colour, four_digits
 from app.over import Over
 from kvmodel.display import NARROW_SPACE, bytes_both_text, bytes_text, count_text, exact_bytes_text
@@ -79,14 +79,7 @@ def _growth(table: Table, size: int) -> Spec:
         "height": 280,
         "margin": {"l": 60, "r": 16, "t": 8, "b": 44},
         "xaxis": {**token_axis(tokens[0], tokens[-1]), "title": {"text": "prompt tokens"}, "fixedrange": True},
-        "yaxis": {
-            "type": "log",
-            "range": [math.log10(low), math.log10(high)],
-            "tickvals": ticks,
-            "ticktext": [_tick(t) for t in ticks],
-            "showgrid": True,
-            "fixedrange": True,
-        },
+        "yaxis": {**log_axis(low, high, ticks, [_tick(t) for t in ticks]), "showgrid": True, "fixedrange": True},
         "annotations": [
             note("<b>on average</b>", table["w.x"][0], math.log10(table["w.average"][0]), "wire_text", size, xshift=6, yshift=12),
             note("the next token", table["w.x"][-1], math.log10(table["w.marginal"][-1]), "muted", size, xanchor="right", yshift=-12),

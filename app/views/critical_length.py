@@ -9,7 +9,7 @@ import streamlit as st
 from app import controls
 from app.charts import critical, links, ratio
 from app.charts.spec import Table
-from app.live import Board, Slider, block
+from app.live import Board, block
 from app.over import evaluate_over
 from app.views import frame
 
@@ -44,12 +44,7 @@ def show() -> None:
         board.view("links_view", listed, now, later=True)
     with right:
         board.view("ratio_view", beside(table), now, columns=table, later=True)
-    heads = here.draw_inputs()
-    for name in ("prompt_tokens", "batch"):
-        frame.show_slider_head(board, heads[name], name, controls.slider_values(here.state, name), getattr(scenario, name))
-    batches = controls.slider_values(here.state, "batch")
-    prompts = Slider("prompt_tokens", over.values, table | frame.head_table("prompt_tokens", over.values))
-    board.tables([prompts, Slider("batch", batches, frame.head_table("batch", batches))])
+    frame.show_prompt_inputs(board, here, table)
 
 
 def beside(table: Table) -> list[Any]:

@@ -11,7 +11,7 @@ import streamlit as st
 from app import controls, reading
 from app.charts.scale import TOKEN_TICKS
 from app.charts.spec import Table, at
-from app.live import Board, block, static_block
+from app.live import Board, Slider, block, static_block
 from app.state import URL_KEYS, State, from_link
 from kvmodel.display import count_text, rate_text, tick_text
 from kvmodel.evaluate import evaluate
@@ -104,6 +104,16 @@ def show_slider_head(board: Board, place: Any, name: str, values: Sequence[int],
     scale = block("div", *marks, class_="kv-slider-ticks", aria_hidden="true")
     with place:
         board.view(f"head_view_{name}", [head, scale], {f"head.{name}": count_text(value)})
+
+
+def show_prompt_inputs(board: Board, here: Frame, table: Table) -> None:
+    """The controls of a view that `table` moves with the prompt and that the batch only names."""
+    heads, tables = here.draw_inputs(), []
+    for name, moved in (("prompt_tokens", table), ("batch", {})):
+        values = controls.slider_values(here.state, name)
+        show_slider_head(board, heads[name], name, values, getattr(here.state.scenario, name))
+        tables.append(Slider(name, values, moved | head_table(name, values)))
+    board.tables(tables)
 
 
 def link_data(state: State) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app import controls, own_config
 from app.charts import weighs
 from app.charts.spec import Table
-from app.live import Board, Slider, block
+from app.live import Board, block
 from app.over import evaluate_over
 from app.views import frame
 
@@ -33,9 +33,4 @@ def show() -> None:
         ]
         board.view("ranks_view", ranks, now)
         own_config.draw()
-    heads = here.draw_inputs()
-    for name in ("prompt_tokens", "batch"):
-        frame.show_slider_head(board, heads[name], name, controls.slider_values(here.state, name), getattr(scenario, name))
-    batches = controls.slider_values(here.state, "batch")
-    prompts = Slider("prompt_tokens", over.values, table | frame.head_table("prompt_tokens", over.values))
-    board.tables([prompts, Slider("batch", batches, frame.head_table("batch", batches))])
+    frame.show_prompt_inputs(board, here, table)

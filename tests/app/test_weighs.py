@@ -13,18 +13,9 @@ from app.palette import LIGHT
 from app.state import State
 from kvmodel import BadConfigError, Scenario, parse_model_config
 from tests.app.test_page import views
+from tests.configs import QWEN3
 
-CONFIG = {
-    "model_type": "qwen3",
-    "num_hidden_layers": 36,
-    "hidden_size": 2560,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "intermediate_size": 9728,
-    "vocab_size": 151936,
-    "torch_dtype": "bfloat16",
-}
+CONFIG = QWEN3 | {"intermediate_size": 9728, "vocab_size": 151936}
 
 
 def over(**fields):

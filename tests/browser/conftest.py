@@ -5,15 +5,10 @@ Where no browser is found the tests skip and say so, unless KV_HANDOFF_BROWSER i
 
 import os
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 
 import pytest
 
-from tests.browser.measure_page import ARGS
+from tests.browser.measure_page import ARGS, page_server
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -28,25 +23,8 @@ def _absent(reason):
 def address():
     if CHROMIUM is None:
         _absent("no Chromium was found on PATH; CHROMIUM names one elsewhere")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port), "--no-browser"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    url = f"http://127.0.0.1:{port}"
-    for _ in range(150):
-        try:
-            urllib.request.urlopen(f"{url}/healthz", timeout=1).read()
-            break
-        except OSError:
-            time.sleep(0.2)
-    else:
-        process.kill()
-        pytest.fail(f"the page did not start: {process.stdout.read()[-2000:]}")
-    yield url
-    process.terminate()
-    process.wait(10)
-    process.stdout.close()
+    with page_server() as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ Quiet numbers need a quiet machine: the load average is printed beside them.
 from __future__ import annotations
 
 import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -32,22 +33,28 @@ CHART = ".liveview-chart .main-svg"
 
 
 @contextmanager
-def page_server(port: int = 8627) -> Iterator[str]:
-    """A page of this project on a port of its own."""
+def page_server() -> Iterator[str]:
+    """A page of this project on a free port; RuntimeError with what it printed where it does not start."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
     command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port), "--no-browser"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     address = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(100):
+        for _ in range(150):
             try:
                 urllib.request.urlopen(f"{address}/healthz", timeout=1).read()
                 break
             except OSError:
                 time.sleep(0.2)
+        else:
+            process.kill()
+            raise RuntimeError(f"the page did not start: {process.communicate()[0][-2000:]}")
         yield address
     finally:
         process.terminate()
-        process.wait(10)
+        process.communicate(timeout=10)
 
 
 def percentile(values: list[float], share: float) -> float:
