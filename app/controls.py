@@ -126,20 +126,15 @@ def _degree(column: Any, scenario: Scenario, name: str) -> None:
 
 def slider_values(state: State, name: str) -> tuple[int, ...]:
     """Positions of a slider, the value the session started with among them."""
-    asked = st.session_state.setdefault(f"asked_{name}", _value(state, name))
+    asked = st.session_state.setdefault(f"asked_{name}", state.value(name))
     if name == "batch":
         return batch_positions(asked)
     return token_positions(asked, high=MAX_PROMPT_TOKENS if name == "prompt_tokens" else MAX_PROMPT_TOKENS // 2)
 
 
-def _value(state: State, name: str) -> int:
-    value: int = getattr(state.scenario if name in Scenario.model_fields else state.turn, name)
-    return value
-
-
 def _slider(column: Any, state: State, name: str) -> Any:
     """A slider over powers of two and steps between; its value is the bare number. Returns the place of its head."""
-    values, value = slider_values(state, name), _value(state, name)
+    values, value = slider_values(state, name), state.value(name)
     _set(name, values[nearest(values, value)])
     with column.container(key=f"slider_{name}"):
         head = st.container(key=f"head_{name}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ def version_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
 
+@cache
 def plotly_url() -> str:
     """Where the browser gets Plotly: the basic bundle where a build step put it, else the plotly package's own."""
     basic = STATIC / "vendor" / "plotly-basic.min.js"
@@ -51,9 +53,10 @@ def plotly_url() -> str:
 
 @st.cache_resource
 def _mounter() -> Any:
-    script = STATIC / "liveview.js"
+    url = '(new URL("app/static/{0}?v={1}", document.baseURI).href);\n'
     loader = (
-        f'const view = import(new URL("app/static/liveview.js?v={version_of(script)}", document.baseURI).href);\n'
+        f"const view = import{url.format('liveview.js', version_of(STATIC / 'liveview.js'))}"
+        f"import{url.format('ahead.js', version_of(STATIC / 'ahead.js'))}"
         "export default args => {\n"
         "  let close;\n"
         "  let gone = false;\n"
@@ -61,19 +64,22 @@ def _mounter() -> Any:
         "  return () => { gone = true; close?.(); };\n"
         "};\n"
     )
-    return st.components.v2.component("liveview", html=_HTML, js=loader, css=None, isolate_styles=False), plotly_url()
+    return st.components.v2.component("liveview", html=_HTML, js=loader, css=None, isolate_styles=False)
 
 
 @dataclass
 class Board:
-    """The live views of one run: each drawn at once with the values it stands at, then one table for all to move by.
+    """The live views of one scenario: each with the values it stands at, then one table for all to move by.
 
-    `slider` and `value` say which slider the views stand at, and where.
+    `slider` and `value` say which slider the views stand at, and where; `tables` names the table of each
+    slider that goes with the scenario, so that no view moves by another scenario's. Filling a board draws
+    nothing: `mount` does, where Streamlit stands.
     """
 
     slider: str
     value: int
-    names: set[str] = field(default_factory=set)
+    tables: Mapping[str, str] = field(default_factory=dict)
+    views: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def view(
         self,
@@ -86,39 +92,51 @@ class Board:
         say: str = "",
         url: Mapping[str, Any] | None = None,
     ) -> None:
-        """Mount figures and text blocks. `now` holds the values at the slider's position, `columns` whole curves.
+        """Describe figures and text blocks. `now` holds the values at the slider's position, `columns` whole curves.
 
         A view drawn `later` follows a drag one frame behind the others, so that they are painted first;
         `say` is read out to screen readers when it changes; `url` is what the address bar should hold.
         """
-        mount, plotly = _mounter()
         specs = [item.item() if isinstance(item, Figure) else dict(item) for item in items]
-        names = placed(specs, "$at")
-        self.names |= names
-        data: dict[str, Any] = {
+        self.views[key] = {
+            "key": key,
             "items": specs,
-            "now": {name: now[name] for name in sorted(names)},
+            "now": {name: now[name] for name in sorted(placed(specs, "$at"))},
             "columns": {name: (columns or {})[name] for name in sorted(placed(specs, "$col"))},
             "main": self.slider,
             "value": str(self.value),
+            "tables": dict(self.tables),
             "themes": THEMES if any(isinstance(item, Figure) for item in items) else {},
-            "plotly": plotly,
+            "plotly": plotly_url(),
             "later": later,
             "say": say,
+            **({} if url is None else {"url": dict(url)}),
         }
-        if url is not None:
-            data["url"] = dict(url)
-        mount(key=key, data=data)
 
-    def tables(self, sliders: Sequence[Slider]) -> None:
-        """Mount the tables that all views of this run move by; last, so that nothing waits for them."""
-        mount, _ = _mounter()
-        mount(key="tables", data={"sliders": {slider.key: slider.data(self.names) for slider in sliders}})
+    def mount(self, *keys: str) -> None:
+        """Draw views that were described."""
+        for key in keys:
+            _mounter()(key=key, data=self.views[key])
+
+    def mount_tables(self, sliders: Sequence[Slider], asked: Mapping[str, Any] | None = None) -> None:
+        """Mount the tables that all views of this run move by; last, so that nothing waits for them.
+
+        `asked` says how the browser may ask for the views of another choice before the page answers, if it may.
+        """
+        names = {name for view in self.views.values() for name in view["now"]}
+        tables = {slider.key: {"id": self.tables.get(slider.key, ""), **slider.data(names)} for slider in sliders}
+        _mounter()(key="tables", data={"sliders": tables, "asked": dict(asked or {})})
 
 
 def first(table: Table) -> dict[str, Any]:
     """The only row of a table over one position."""
     return {name: column[0] for name, column in table.items()}
+
+
+def at_value(table: Table, positions: Sequence[int], value: int) -> dict[str, Any]:
+    """The row of a table at one of its positions."""
+    index = positions.index(value)
+    return {name: column[index] for name, column in table.items()}
 
 
 def block(tag: str, *children: Any, **attributes: Any) -> dict[str, Any]:
@@ -130,4 +148,6 @@ def block(tag: str, *children: Any, **attributes: Any) -> dict[str, Any]:
 
 def static_block(key: str, *items: Mapping[str, Any]) -> None:
     """Mount text blocks that follow no slider."""
-    Board("none", 0).view(key, list(items), {})
+    board = Board("none", 0)
+    board.view(key, list(items), {})
+    board.mount(key)

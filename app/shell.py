@@ -11,16 +11,17 @@ from app.live import STATIC, plotly_url, version_of
 DESCRIPTION = "What moving the KV cache from prefill to decode costs in disaggregated LLM serving: bytes, time, and when it matters."
 TEXT_ONLY = "/method"
 """Path of the view without charts."""
+SCRIPTS = ("liveview.js", "ahead.js")
 _FIRST_SCRIPT = b'<script type="module"'
 
 
 def head_html(*, drawn: bool) -> bytes:
     """Elements to put into the page's head, before its first script; `drawn` pages will need Plotly."""
-    live, shell = STATIC / "liveview.js", STATIC / "shell.js"
+    shell = STATIC / "shell.js"
     lines = [
         f'<meta name="description" content="{DESCRIPTION}">',
         f'<script src="./app/static/{shell.name}?v={version_of(shell)}"></script>',
-        f'<link rel="modulepreload" href="./app/static/{live.name}?v={version_of(live)}">',
+        *(f'<link rel="modulepreload" href="./app/static/{name}?v={version_of(STATIC / name)}">' for name in SCRIPTS),
     ]
     if drawn:
         lines.append(f'<link rel="preload" as="script" href="./{plotly_url()}">')

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
+from zlib import crc32
 
 from kvmodel.errors import KvModelError
 from kvmodel.plan import plan_of
@@ -33,6 +34,19 @@ class State:
         changed = {name: value for name, value in self.scenario.changed().items() if not isinstance(value, ModelSpec)}
         turn = {name: getattr(self.turn, name) for name in TURN_FIELDS if getattr(self.turn, name) != Turn.model_fields[name].default}
         return urlencode({**changed, **turn})
+
+    def value(self, name: str) -> Any:
+        """The value of an input, the scenario's or the turn's."""
+        return getattr(self.scenario if name in Scenario.model_fields else self.turn, name)
+
+    def table_id(self, slider: str) -> str:
+        """Names the table over a slider's positions: everything that is chosen but the slider itself."""
+        chosen = {**dict(self.scenario), **{name: getattr(self.turn, name) for name in TURN_FIELDS}, slider: None}
+        return f"{crc32(repr(sorted(chosen.items())).encode()):08x}"
+
+    def is_own(self) -> bool:
+        """Whether the model is a configuration of the reader's own, which no link can carry."""
+        return isinstance(self.scenario.model, ModelSpec)
 
 
 def from_link(parameters: Mapping[str, str]) -> State:

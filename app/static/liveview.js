@@ -42,6 +42,7 @@ const cell = (column, at) => (Array.isArray(column) ? column[at] : column.$same)
 // One bus and one store of tables a page: every view hears every slider.
 const bus = (globalThis.liveviewBus ??= new EventTarget());
 const store = (globalThis.liveviewStore ??= { sliders: {} });
+store.views ??= new Map(); // by key: what is mounted on the page
 
 let plotlyLoading;
 function plotly(url) {
@@ -125,9 +126,12 @@ class View {
   }
 
   update(data) {
+    const mode = isDark(this.root), text = JSON.stringify(data);
+    if (text === this.sent && mode === this.mode && !this.current) return;
+    [this.sent, this.mode, this.current] = [text, mode, undefined];
     const before = this.data?.items ?? [];
     this.data = data;
-    this.current = undefined;
+    store.views.set(data.key, this);
     this.build(data.items, before);
     if (data.say && this.said.textContent !== data.say) this.said.textContent = data.say;
     if (data.url !== undefined) keepUrl(data.url);
@@ -140,7 +144,7 @@ class View {
   // Follow a slider, where the table has what this view needs; `quiet` leaves out a position already shown.
   move(to, quiet = false) {
     const table = to && store.sliders[to.slider]?.table;
-    if (!this.data || !table || to.at < 0 || !Object.keys(this.data.now).every(name => name in table)) return;
+    if (!this.data || !table || to.at < 0 || store.sliders[to.slider].id !== this.data.tables[to.slider] || !Object.keys(this.data.now).every(name => name in table)) return;
     if (quiet && to.text === this.data.value && !this.current) return;
     this.current = to;
     this.schedule();
@@ -224,6 +228,7 @@ class View {
   }
 
   close() {
+    if (store.views.get(this.data?.key) === this) store.views.delete(this.data.key);
     bus.removeEventListener("move", this.hear);
     bus.removeEventListener("tables", this.arrive);
     this.near.disconnect();
@@ -246,6 +251,7 @@ class Tables {
   update(data) {
     this.close();
     store.sliders = data.sliders;
+    store.asked = data.asked;
     this.observers = Object.keys(data.sliders).flatMap(slider => this.observe(slider));
     bus.dispatchEvent(new Event("tables"));
   }

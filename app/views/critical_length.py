@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
@@ -9,9 +10,11 @@ import streamlit as st
 from app import controls
 from app.charts import critical, links, ratio
 from app.charts.spec import Table
-from app.live import Board, block
+from app.live import Board, at_value, block
 from app.over import evaluate_over
+from app.state import State
 from app.views import frame
+from kvmodel.scenario import Scenario
 
 HOW = (
     "Each line is the time one prompt spends on a link. Where it meets the dashed line, the handoff costs as much as one decode "
@@ -27,24 +30,40 @@ RATIO = (
 def show() -> None:
     """Draw the view: the chart first, then the answer, then the controls and the rest."""
     here = frame.frame("critical-length")
-    scenario = here.state.scenario
-    over = evaluate_over(scenario, "prompt_tokens", controls.slider_values(here.state, "prompt_tokens"))
-    rows = links.link_rows(links.without_prompt(scenario))
-    table = over.table("critical", lambda o: critical.critical_table(o, rows))
-    now, board = {name: column[over.at] for name, column in table.items()}, Board("prompt_tokens", scenario.prompt_tokens)
-    own = next(row for row in rows if row.id == scenario.link)
+    positions = controls.slider_values(here.state, "prompt_tokens")
+    board = picture(here.state, positions)
     with here.figure:
-        curves = critical.critical_figure(own, table, links.drawn_links(scenario, rows))
-        board.view("critical_view", [curves], now, columns=table)
-    frame.show_answer(board, here, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
+        board.mount("critical_view")
+    with here.answer:
+        board.mount("answer_view")
     with here.rest:
         left, right = st.columns([1.25, 1], gap="large")
     with left:
-        listed = [block("h2", "Every link", class_="kv-h2"), links.links_block(scenario, rows)]
-        board.view("links_view", listed, now, later=True)
+        board.mount("links_view")
     with right:
-        board.view("ratio_view", beside(table), now, columns=table, later=True)
-    frame.show_prompt_inputs(board, here, table)
+        board.mount("ratio_view")
+    frame.show_prompt_inputs(board, here, table_of(here.state.scenario, positions))
+
+
+def picture(state: State, positions: Sequence[int]) -> Board:
+    """The view's charts and texts, its curves over the positions."""
+    scenario, board = state.scenario, frame.board_of(state, frame.PROMPT_SLIDERS)
+    rows, table = links.link_rows(links.without_prompt(scenario)), table_of(scenario, positions)
+    now = at_value(table, positions, scenario.prompt_tokens)
+    own = next(row for row in rows if row.id == scenario.link)
+    curves = critical.critical_figure(own, table, links.drawn_links(scenario, rows))
+    board.view("critical_view", [curves], now, columns=table)
+    frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
+    listed = [block("h2", "Every link", class_="kv-h2"), links.links_block(scenario, rows)]
+    board.view("links_view", listed, now, later=True)
+    board.view("ratio_view", beside(table), now, columns=table, later=True)
+    return board
+
+
+def table_of(scenario: Scenario, positions: Sequence[int]) -> Table:
+    """Everything the view shows, over the slider's positions."""
+    rows = links.link_rows(links.without_prompt(scenario))
+    return evaluate_over(scenario, "prompt_tokens", tuple(positions)).table("critical", lambda o: critical.critical_table(o, rows))
 
 
 def beside(table: Table) -> list[Any]:

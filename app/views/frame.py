@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from kvmodel.evaluate import evaluate
 from kvmodel.plan import plan_of
 from kvmodel.scenario import Scenario
 
+PROMPT_SLIDERS = ("prompt_tokens", "batch")
 SAYS_ITSELF = ("one-request",)
 """Views whose sentence says that a scenario is infeasible."""
 
@@ -81,11 +82,15 @@ def show_notices(place: Any, notes: Sequence[str]) -> None:
             static_block("notices_view", *blocks)
 
 
-def show_answer(board: Board, here: Frame, setup: Any, now: Mapping[str, Any]) -> None:
+def board_of(state: State, sliders: Sequence[str]) -> Board:
+    """An empty board at the state; the views stand at the first of its sliders."""
+    return Board(sliders[0], state.value(sliders[0]), {name: state.table_id(name) for name in sliders})
+
+
+def describe_answer(board: Board, state: State, setup: Any, now: Mapping[str, Any]) -> None:
     """The answer as the page's heading, the scenario in words below it, and the link in the address bar."""
     heading = block("h1", block("span", parts=at("answer")), class_="kv-answer")
-    with here.answer:
-        board.view("answer_view", [heading, setup], now, say=now["answer.text"], url=link_data(here.state))
+    board.view("answer_view", [heading, setup], now, say=now["answer.text"], url=link_data(state))
 
 
 def head_table(name: str, values: Sequence[int]) -> Table:
@@ -102,18 +107,32 @@ def show_slider_head(board: Board, place: Any, name: str, values: Sequence[int],
     ]
     head = block("div", block("span", controls.label_of(name)), block("b", at(f"head.{name}")), class_="kv-slider-head")
     scale = block("div", *marks, class_="kv-slider-ticks", aria_hidden="true")
+    key = f"head_view_{name}"
+    board.view(key, [head, scale], {f"head.{name}": count_text(value)})
     with place:
-        board.view(f"head_view_{name}", [head, scale], {f"head.{name}": count_text(value)})
+        board.mount(key)
 
 
 def show_prompt_inputs(board: Board, here: Frame, table: Table) -> None:
     """The controls of a view that `table` moves with the prompt and that the batch only names."""
-    heads, tables = here.draw_inputs(), []
-    for name, moved in (("prompt_tokens", table), ("batch", {})):
+    show_inputs(board, here, lambda name, _: table if name == "prompt_tokens" else {})
+
+
+def show_inputs(board: Board, here: Frame, table_of: Callable[[str, tuple[int, ...]], Table]) -> None:
+    """The controls, then the table over each slider's positions: `table_of` makes it from name and positions."""
+    heads, sliders = here.draw_inputs(), []
+    for name in here.sliders:
         values = controls.slider_values(here.state, name)
-        show_slider_head(board, heads[name], name, values, getattr(here.state.scenario, name))
-        tables.append(Slider(name, values, moved | head_table(name, values)))
-    board.tables(tables)
+        show_slider_head(board, heads[name], name, values, here.state.value(name))
+        sliders.append(Slider(name, values, table_of(name, values) | head_table(name, values)))
+    board.mount_tables(sliders, asked(here))
+
+
+def asked(here: Frame) -> dict[str, Any]:
+    """How the browser asks ahead for another choice: not for a model that only this session knows."""
+    if here.state.is_own():
+        return {}
+    return {"view": st.session_state["view"], "query": here.state.query(), "names": [*reading.IN_SIGHT, "overlap"]}
 
 
 def link_data(state: State) -> dict[str, Any]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from app import controls
 from app.charts import flow, turn, turn_bars
 from app.charts.spec import Table, at
-from app.live import Board, Slider, block, first
+from app.live import Board, block, first
 from app.state import State
 from app.views import frame
 from kvmodel.display import count_text
@@ -21,20 +20,22 @@ NOTE = (
 def show() -> None:
     """Draw the view at the turn itself, the pictures first; then send the tables to drag by."""
     here = frame.frame("next-turn", ("history_tokens", "delta_tokens"))
-    state = here.state
-    now, board = first(tables_of(state, "delta_tokens", (state.turn.delta_tokens,))), Board("delta_tokens", state.turn.delta_tokens)
+    board = picture(here.state)
     with here.figure:
-        board.view("flow_view", [flow.flow_figure()], now)
-        texts = [block("p", at("stall"), class_="kv-note"), block("p", NOTE, class_="kv-note")]
-        board.view("bars_view", [turn_bars.bars_figure(), *texts], now, later=True)
-    frame.show_answer(board, here, block("p", at("setup"), setup_text(state), class_="kv-setup"), now)
-    heads = here.draw_inputs()
-    sliders = []
-    for name in SLIDERS:
-        values = controls.slider_values(state, name)
-        frame.show_slider_head(board, heads[name], name, values, getattr(state.turn, name))
-        sliders.append(Slider(name, values, tables_of(state, name, values) | frame.head_table(name, values)))
-    board.tables(sliders)
+        board.mount("flow_view", "bars_view")
+    with here.answer:
+        board.mount("answer_view")
+    frame.show_inputs(board, here, lambda name, values: tables_of(here.state, name, values))
+
+
+def picture(state: State) -> Board:
+    """The view's pictures and texts, at the turn itself."""
+    now, board = first(tables_of(state, "delta_tokens", (state.turn.delta_tokens,))), frame.board_of(state, SLIDERS)
+    board.view("flow_view", [flow.flow_figure()], now)
+    texts = [block("p", at("stall"), class_="kv-note"), block("p", NOTE, class_="kv-note")]
+    board.view("bars_view", [turn_bars.bars_figure(), *texts], now, later=True)
+    frame.describe_answer(board, state, block("p", at("setup"), setup_text(state), class_="kv-setup"), now)
+    return board
 
 
 def tables_of(state: State, name: str, values: tuple[int, ...]) -> Table:

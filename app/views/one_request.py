@@ -9,10 +9,12 @@ import streamlit as st
 from app import controls
 from app.charts import levers, request, timeline
 from app.charts.spec import Table, at
-from app.live import Board, Slider, block, first
+from app.live import Board, block, first
 from app.over import Over, evaluate_over
+from app.state import State
 from app.views import frame
 from kvmodel.records.base import Sourced
+from kvmodel.scenario import Scenario
 
 BYTES = (
     "Bytes a token: for each layer, KV heads × (key + value elements) × bytes an element; one row of latent and rotary elements "
@@ -33,34 +35,43 @@ LEFT_OUT = "Left out: queueing, routing, the network outside the link. A calcula
 def show() -> None:
     """Draw the view at the scenario itself, the chart first; then send the tables to drag by."""
     here = frame.frame("one-request")
-    scenario = here.state.scenario
-    one = evaluate_over(scenario, "prompt_tokens", (scenario.prompt_tokens,))
-    magnified = timeline.is_small(one.rows[0])
-    now, board = first(tables_of(one, magnified=magnified)), Board("prompt_tokens", scenario.prompt_tokens)
+    scenario, board = here.state.scenario, picture(here.state)
     with here.figure:
         overlap, chart = st.container(key="overlap_row"), st.container()
     with chart:
-        board.view("timeline_view", [timeline.timeline_figure(magnified=magnified)], now)
-    frame.show_answer(board, here, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
+        board.mount("timeline_view")
+    with here.answer:
+        board.mount("answer_view")
     with here.sum:
-        board.view("sum_view", [request.sum_block(one)], now)
+        board.mount("sum_view")
     with here.rest:
         left, right = st.columns(2, gap="large")
     with left:
-        bars = [block("h2", "What would change the first token", class_="kv-h2"), levers.levers_figure()]
-        board.view("levers_view", bars, now, later=True)
+        board.mount("levers_view")
     with right:
-        board.view("behind_view", behind(one), now, later=True)
-    heads = here.draw_inputs()
+        board.mount("behind_view")
     with overlap:
         controls.draw_overlap(scenario)
-    sliders = []
-    for name in ("prompt_tokens", "batch"):
-        values = controls.slider_values(here.state, name)
-        frame.show_slider_head(board, heads[name], name, values, getattr(scenario, name))
-        table = tables_of(evaluate_over(scenario, name, values), magnified=magnified) | frame.head_table(name, values)
-        sliders.append(Slider(name, values, table))
-    board.tables(sliders)
+    magnified = timeline.is_small(_alone(scenario).rows[0])
+    frame.show_inputs(board, here, lambda name, values: tables_of(evaluate_over(scenario, name, values), magnified=magnified))
+
+
+def picture(state: State) -> Board:
+    """The view's charts and texts, at the state itself."""
+    one = _alone(state.scenario)
+    magnified = timeline.is_small(one.rows[0])
+    now, board = first(tables_of(one, magnified=magnified)), frame.board_of(state, frame.PROMPT_SLIDERS)
+    board.view("timeline_view", [timeline.timeline_figure(magnified=magnified)], now)
+    frame.describe_answer(board, state, block("p", frame.setup_text(state.scenario), class_="kv-setup"), now)
+    board.view("sum_view", [request.sum_block(one)], now)
+    bars = [block("h2", "What would change the first token", class_="kv-h2"), levers.levers_figure()]
+    board.view("levers_view", bars, now, later=True)
+    board.view("behind_view", behind(one), now, later=True)
+    return board
+
+
+def _alone(scenario: Scenario) -> Over:
+    return evaluate_over(scenario, "prompt_tokens", (scenario.prompt_tokens,))
 
 
 def tables_of(over: Over, *, magnified: bool) -> Table:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from app import controls, own_config
 from app.charts import weighs
 from app.charts.spec import Table
-from app.live import Board, block
+from app.live import Board, at_value, block
 from app.over import evaluate_over
+from app.state import State
 from app.views import frame
+from kvmodel.plan import plan_of
+from kvmodel.scenario import Scenario
 
 NOTE = "GB are 10⁹ bytes. Bytes are exact in tokens, one copy, before any engine rounds to blocks."
 
@@ -16,21 +21,32 @@ def show() -> None:
     """Draw the view: the curve first, then the answer, the controls and the rest."""
     own_config.take()
     here = frame.frame("weighs")
-    scenario = here.state.scenario
-    over = evaluate_over(scenario, "prompt_tokens", controls.slider_values(here.state, "prompt_tokens"))
-    table: Table = over.table("weighs", weighs.weighs_table)
-    now, board = {name: column[over.at] for name, column in table.items()}, Board("prompt_tokens", scenario.prompt_tokens)
+    positions = controls.slider_values(here.state, "prompt_tokens")
+    board = picture(here.state, positions)
     with here.figure:
-        board.view("growth_view", [weighs.growth_figure(table)], now, columns=table)
-        layers = [block("h2", "Layer by layer", class_="kv-h2"), weighs.layers_figure(over.plan), weighs.groups_block(over.plan)]
-        board.view("layers_view", layers, now, later=True)
-    frame.show_answer(board, here, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
+        board.mount("growth_view", "layers_view")
+    with here.answer:
+        board.mount("answer_view")
     with here.rest:
-        ranks = [
-            block("h2", "Who holds and sends which heads", class_="kv-h2"),
-            weighs.ranks_block(over.plan),
-            block("p", NOTE, class_="kv-note"),
-        ]
-        board.view("ranks_view", ranks, now)
+        board.mount("ranks_view")
         own_config.draw()
-    frame.show_prompt_inputs(board, here, table)
+    frame.show_prompt_inputs(board, here, table_of(here.state.scenario, positions))
+
+
+def picture(state: State, positions: Sequence[int]) -> Board:
+    """The view's charts and texts, its curve over the positions."""
+    scenario, plan, board = state.scenario, plan_of(state.scenario), frame.board_of(state, frame.PROMPT_SLIDERS)
+    table = table_of(scenario, positions)
+    now = at_value(table, positions, scenario.prompt_tokens)
+    board.view("growth_view", [weighs.growth_figure(table)], now, columns=table)
+    layers = [block("h2", "Layer by layer", class_="kv-h2"), weighs.layers_figure(plan), weighs.groups_block(plan)]
+    board.view("layers_view", layers, now, later=True)
+    frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
+    title = block("h2", "Who holds and sends which heads", class_="kv-h2")
+    board.view("ranks_view", [title, weighs.ranks_block(plan), block("p", NOTE, class_="kv-note")], now)
+    return board
+
+
+def table_of(scenario: Scenario, positions: Sequence[int]) -> Table:
+    """Everything the view shows, over the slider's positions."""
+    return evaluate_over(scenario, "prompt_tokens", tuple(positions)).table("weighs", weighs.weighs_table)

@@ -86,3 +86,13 @@ def test_unknown_parameters_are_ignored():
 
 def test_the_query_is_encoded():
     assert urlencode({"a": "<b>"}) not in State().query()
+
+
+@given(st.sampled_from(["prompt_tokens", "batch"]), st.integers(128, 10_000), st.integers(1, 64))
+def test_a_sliders_table_goes_with_everything_but_the_slider(slider, tokens, batch):
+    state = State()
+    moved = State(Scenario(**{slider: tokens if slider == "prompt_tokens" else batch}))
+    assert moved.table_id(slider) == state.table_id(slider)
+    other = "batch" if slider == "prompt_tokens" else "prompt_tokens"
+    assert (moved.table_id(other) == state.table_id(other)) == (moved.scenario == state.scenario)
+    assert State(Scenario(model="deepseek-v3")).table_id(slider) != state.table_id(slider)

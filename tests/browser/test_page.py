@@ -108,6 +108,32 @@ def test_a_share_link_shows_the_same_scenario_to_another_reader(visit):
     assert other.answer().startswith("Link-bound")
 
 
+def test_a_choice_is_drawn_ahead_of_the_run_and_once(visit):
+    one = visit().open()
+    one.page.evaluate("globalThis.drawn = 0; document.querySelector('.kv-timeline').on('plotly_afterplot', () => { drawn += 1; })")
+    answers = []
+    one.page.route("**/ahead?*", lambda route: (answers.append(route.request.url), route.continue_()))
+    one.page.get_by_role("combobox", name="Link").click()
+    one.page.get_by_role("option", name="Ethernet 25", exact=True).click()
+    one.settle()
+    assert [url.partition("?")[2] for url in answers] == ["view=one-request&query=&name=link&label=Ethernet+25"]
+    assert one.page.evaluate("drawn") == 1
+    assert "link=ethernet-25" in one.page.url
+    assert one.errors == []
+
+
+def test_a_choice_needs_no_early_drawing(visit):
+    early, late = visit().open(), visit()
+    late.page.route("**/ahead?*", lambda route: route.abort())
+    late.open()
+    for one in (early, late):
+        one.page.get_by_role("combobox", name="Prefill TP").click()
+        one.page.get_by_role("option", name="4", exact=True).click()
+        one.settle()
+    assert late.answer() == early.answer() != ""
+    assert "prefill_tp=4" in late.page.url
+
+
 def test_a_link_carries_only_what_differs(visit):
     one = visit().open("/?prompt_tokens=8192&link=ib-ndr-400&model=llama-3.1-8b&utm=x")
     query = urlparse(one.page.url).query

@@ -1,0 +1,81 @@
+// Charts of another choice, asked for over plain HTTP as soon as a control is touched and drawn once the
+// choice is made; the page's own run follows and brings the same. Where this fails, that run is in time.
+
+globalThis.liveviewBus ??= new EventTarget();
+const store = (globalThis.liveviewStore ??= { sliders: {} });
+store.views ??= new Map(); // by key: what is mounted on the page
+
+const holder = name => document.querySelector(`.st-key-${name}`);
+
+// What a control shows: a select's text, or the pressed button of a row.
+function shown(name) {
+  const node = holder(name);
+  const select = node?.querySelector("input[role=combobox]");
+  if (select) return select.getAttribute("aria-expanded") === "true" ? undefined : select.value;
+  return node?.querySelector("[role=radio][aria-checked=true]")?.textContent.trim();
+}
+
+let waiting; // the last request: { name, label, answer, stop }
+
+function ask(name, label) {
+  const { asked } = store;
+  if (!asked?.view || !label || (waiting?.name === name && waiting.label === label)) return;
+  waiting?.stop.abort();
+  const stop = new AbortController();
+  const query = new URLSearchParams({ view: asked.view, query: asked.query, name, label });
+  const answer = fetch(new URL(`ahead?${query}`, document.baseURI), { signal: stop.signal })
+    .then(reply => (reply.ok ? reply.json() : undefined))
+    .catch(() => undefined);
+  waiting = { name, label, answer, stop };
+}
+
+async function chosen(name, label) {
+  ask(name, label);
+  const mine = waiting;
+  const found = await mine?.answer;
+  if (!found || waiting !== mine) return;
+  for (const [key, data] of Object.entries(found.views)) store.views.get(key)?.update(data);
+}
+
+// The choice that a press or the Enter key is about to make.
+function touched(target) {
+  const option = target.closest?.("[role=option]");
+  const name = store.asked?.names?.find(one => {
+    const node = holder(one);
+    return option ? node?.querySelector("input[aria-expanded=true]") : node?.contains(target);
+  });
+  if (!name) return;
+  if (option) ask(name, option.textContent.trim());
+  else if (target.closest("[role=radio]")) ask(name, target.closest("[role=radio]").textContent.trim());
+}
+
+document.addEventListener("pointerdown", ({ target }) => touched(target), { capture: true, passive: true });
+document.addEventListener("keydown", ({ key, target }) => {
+  if (key !== "Enter") return;
+  const option = target.getAttribute?.("aria-activedescendant");
+  if (option) touched(document.getElementById(option) ?? target);
+}, { capture: true, passive: true });
+
+let watched = [];
+// Watch the controls whose choices the server can answer ahead; `asked` says which, and at which scenario.
+function follow() {
+  const asked = store.asked ?? {};
+  waiting = undefined;
+  watched.forEach(observer => observer.disconnect());
+  watched = (asked.names ?? []).flatMap(name => {
+    const node = holder(name);
+    if (!node) return [];
+    let last = shown(name);
+    const observer = new MutationObserver(() => {
+      const now = shown(name);
+      if (now === undefined || now === last) return;
+      last = now;
+      chosen(name, now);
+    });
+    observer.observe(node, { subtree: true, attributes: true, attributeFilter: ["aria-expanded", "aria-checked", "value"] });
+    return [observer];
+  });
+}
+
+globalThis.liveviewBus.addEventListener("tables", follow);
+follow();
