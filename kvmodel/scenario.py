@@ -27,7 +27,18 @@ Held = Annotated[int, Field(ge=0, le=MAX_PROMPT_TOKENS)]
 Measured = Annotated[float, Field(gt=0, le=100_000)]
 
 
-class Scenario(Record):
+class Inputs(Record):
+    """A record that people fill in: what it cannot take is named in a sentence. Raises BadScenarioError."""
+
+    def __init__(self, **fields: Any) -> None:
+        refuse_truth(fields, type(self))
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise BadScenarioError(describe_errors(error, type(self))) from None
+
+
+class Scenario(Inputs):
     """Inputs of one handoff. Immutable; change it with `with_changes`, which validates."""
 
     model: str | ModelSpec = Field("llama-3-70b", title="Model")
@@ -88,13 +99,6 @@ class Scenario(Record):
     """Your measured bandwidth of one lane, one direction, in place of the link's."""
     decode_batch: int = Field(1, ge=1, le=4096, title="Decode batch")
     """Requests decoded together in one step."""
-
-    def __init__(self, **fields: Any) -> None:
-        refuse_truth(fields, type(self))
-        try:
-            super().__init__(**fields)
-        except ValidationError as error:
-            raise BadScenarioError(describe_errors(error, type(self))) from None
 
     def with_changes(self, **changes: Any) -> Scenario:
         """A validated copy with some fields replaced. Raises BadScenarioError."""

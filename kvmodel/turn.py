@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from kvmodel.designs import Design, Serving
 from kvmodel.errors import BadScenarioError
@@ -18,11 +18,10 @@ from kvmodel.evaluate import amounts_of
 from kvmodel.numeric import Num, maximum, minimum
 from kvmodel.plan import Plan, plan_of
 from kvmodel.progress import Amounts
-from kvmodel.records.base import Record
-from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario, describe_errors, need_scenario, refuse_truth
+from kvmodel.scenario import MAX_PROMPT_TOKENS, Inputs, Scenario, need_scenario
 
 
-class Turn(Record):
+class Turn(Inputs):
     """Inputs of one agent turn, beside those of Scenario."""
 
     history_tokens: int = Field(30_000, ge=0, le=MAX_PROMPT_TOKENS // 2, title="History tokens")
@@ -41,13 +40,6 @@ class Turn(Record):
     """Leading tokens the pool holds, in place of each design's own assumption."""
     local_prefill_tokens: int = Field(2_048, ge=0, le=MAX_PROMPT_TOKENS, title="Local prefill below")
     """Sticky: decode prefills fewer new tokens than this itself, if they are under 70 % of the prompt."""
-
-    def __init__(self, **fields: Any) -> None:
-        refuse_truth(fields, type(self))
-        try:
-            super().__init__(**fields)
-        except ValidationError as error:
-            raise BadScenarioError(describe_errors(error, type(self))) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,145 @@
+"""Handoffs that share links: bounds, a simulated closed system, and collisions counted out."""
+
+from __future__ import annotations
+
+import heapq
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kvmodel import BadScenarioError, Scenario, evaluate
+from kvmodel.congestion import Congestion, busiest, congestion, curve
+from kvmodel.evaluate import amounts_of
+from kvmodel.plan import plan_of
+from kvmodel.traffic import Traffic
+from tests.strategies import scenarios
+
+
+def of(scenario: Scenario, **traffic: Any) -> Congestion:
+    return congestion(plan_of(scenario), amounts_of(scenario), Traffic(**traffic))
+
+
+def simulated(n: int, busy: float, rest: float, rounds: int = 400) -> float:
+    """Throughput of `n` handoffs going round a link that serves one after the other and a wait without it."""
+    free, done, last = 0.0, 0, 0.0
+    arrivals = [0.0] * n
+    heapq.heapify(arrivals)
+    while done < rounds * n:
+        start = max(heapq.heappop(arrivals), free)
+        free = start + busy
+        heapq.heappush(arrivals, free + rest)
+        done, last = done + 1, free + rest
+    return done / last
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 40), st.floats(1e-4, 1.0), st.floats(0, 2.0))
+def test_throughput_is_that_of_a_closed_system(n: int, busy: float, rest: float) -> None:
+    expected = min(n / (busy + rest), 1 / busy)
+    assert simulated(n, busy, rest) == pytest.approx(expected, rel=0.02)
+
+
+@given(scenarios(), st.integers(1, 512))
+def test_no_handoff_is_faster_than_alone_and_the_links_carry_no_more_than_they_can(scenario: Scenario, n: int) -> None:
+    found = of(scenario, in_flight=n)
+    assert found.seconds >= found.alone_seconds
+    assert found.handoffs_per_second * found.busy_seconds <= 1 + 1e-9 or found.busy_seconds == 0
+    assert (found.seconds == found.alone_seconds) == (n <= found.knee * (1 + 1e-12))
+    e = evaluate(scenario)
+    engine = plan_of(scenario).engine
+    assert found.alone_seconds == pytest.approx(e.transfer.seconds + engine.handoff_seconds + engine.admission_seconds)
+
+
+def test_one_lane_is_full_with_the_published_scenario() -> None:
+    """2.68 GB over 50 GB/s: 53.7 ms of link for each 0.41 s of prefill, so 7 or 8 prefill instances fill it."""
+    found, e = of(Scenario()), evaluate(Scenario())
+    assert found.busy_seconds == pytest.approx(0.05368709)
+    assert found.knee == 1.0
+    assert found.handoffs_per_second == pytest.approx(1 / 0.05368709)
+    assert found.senders_at_knee == pytest.approx(e.prefill.seconds / 0.05368709)
+    assert of(Scenario(), senders=2).utilisation == pytest.approx(2 * 0.05368709 / e.prefill.seconds)
+
+
+def test_fixed_time_moves_the_knee_and_not_the_throughput() -> None:
+    plain, fixed = of(Scenario(engine="vllm-nixl")), plan_of(Scenario(engine="vllm-nixl")).engine
+    rest = fixed.handoff_seconds + fixed.admission_seconds
+    assert plain.knee == pytest.approx(plain.alone_seconds / plain.busy_seconds)
+    assert plain.alone_seconds - plain.busy_seconds == pytest.approx(rest + plan_of(Scenario(engine="vllm-nixl")).lane.latency)
+
+
+@given(scenarios(longest=32_768), st.lists(st.integers(1, 200), min_size=1, max_size=5), st.sampled_from(["aligned", "hashed"]))
+def test_a_curve_is_its_points(scenario: Scenario, numbers: list[int], fabric: str) -> None:
+    plan, a = plan_of(scenario), amounts_of(scenario)
+    whole = curve(plan, a, Traffic(fabric=fabric), numbers)
+    for i, n in enumerate(numbers):
+        assert np.broadcast_to(whole.seconds, len(numbers))[i] == pytest.approx(
+            congestion(plan, a, Traffic(fabric=fabric, in_flight=n)).seconds
+        )
+
+
+@pytest.mark.parametrize(("flows", "uplinks"), [(1, 1), (2, 2), (3, 2), (4, 4), (5, 3), (6, 4)])
+def test_the_busiest_uplink_counted_out(flows: int, uplinks: int) -> None:
+    loads = [max(np.bincount(choice, minlength=uplinks)) for choice in product(range(uplinks), repeat=flows)]
+    assert busiest(flows, uplinks) == pytest.approx(np.mean(loads), rel=1e-9)
+
+
+@pytest.mark.parametrize(("flows", "uplinks"), [(8, 8), (64, 8), (256, 16), (512, 8), (4096, 64)])
+def test_the_busiest_uplink_drawn_at_random(flows: int, uplinks: int) -> None:
+    drawn = np.random.default_rng(7).multinomial(flows, [1 / uplinks] * uplinks, size=40_000).max(axis=1)
+    assert busiest(flows, uplinks) == pytest.approx(drawn.mean(), rel=0.02)
+
+
+@given(st.integers(1, 600), st.integers(1, 64))
+def test_the_busiest_uplink_holds_at_least_an_even_share(flows: int, uplinks: int) -> None:
+    assert max(1.0, flows / uplinks) <= busiest(flows, uplinks) + 1e-9
+    assert busiest(flows, uplinks) <= flows
+
+
+def test_collisions_cost_most_with_few_handoffs() -> None:
+    eight = Scenario(lanes=8)
+    alone, many = of(eight, fabric="hashed", in_flight=1), of(eight, fabric="hashed", in_flight=256)
+    assert alone.seconds / of(eight, in_flight=1).seconds == pytest.approx(busiest(8, 8))
+    assert many.seconds / of(eight, in_flight=256).seconds < 1.2
+    assert of(Scenario(), fabric="hashed") == of(Scenario())
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 20, 100])
+def test_collisions_move_the_knee_with_them(n: int) -> None:
+    scenario = Scenario(lanes=8, engine="vllm-nixl", prompt_tokens=512)
+    found = of(scenario, fabric="hashed", in_flight=n)
+    assert (found.seconds <= found.alone_seconds * 1.01) == (n <= found.knee * 1.02)
+
+
+def test_decode_has_room_for_what_weights_and_decode_batch_leave() -> None:
+    free = of(Scenario())
+    plan = plan_of(Scenario())
+    rank = 327_680 / 8
+    left = plan.decode.usable_bytes - plan.decode.rank_weights - rank * (8192 + 500)
+    assert free.pool_handoffs == left // (rank * 8192)
+    assert of(Scenario(), decode_pool_gbytes=1.0).pool_handoffs == 1e9 // (rank * 8192) == 2
+    assert of(Scenario(decode_tp=2)).pool_handoffs == 0
+    pool = of(Scenario(), decode_pool_gbytes=1.0)
+    assert pool.pool_handoffs_per_second == pytest.approx(2 / pool.reserved_seconds)
+
+
+def test_memory_is_reserved_from_the_first_send_on() -> None:
+    serial, layer = evaluate(Scenario()), evaluate(Scenario(overlap="layer"))
+    assert of(Scenario()).reserved_seconds == pytest.approx(serial.gap_seconds)
+    assert of(Scenario(overlap="layer")).reserved_seconds == pytest.approx(layer.prefill.seconds + layer.gap_seconds)
+
+
+def test_nothing_to_move_never_fills_the_links() -> None:
+    found = of(Scenario(decode_held_tokens=8192), in_flight=64)
+    assert found.busy_seconds == 0
+    assert found.knee == found.senders_at_knee == np.inf
+    assert found.utilisation == 0
+
+
+@pytest.mark.parametrize(("field", "value"), [("in_flight", 0), ("senders", 5000), ("fabric", "mesh"), ("failure_probability", 1.0)])
+def test_traffic_out_of_bounds_is_one_sentence(field: str, value: object) -> None:
+    with pytest.raises(BadScenarioError, match=rf"^{field}: got .*; allowed: "):
+        Traffic(**{field: value})
