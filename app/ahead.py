@@ -57,8 +57,13 @@ def ahead(view: str, query: str, name: str, label: str) -> bytes:
     picture, sliders = PICTURES[view]
     before = from_link(dict(parse_qsl(query[:MAX_QUERY])))
     engine = registry.engines()[before.scenario.engine]
-    session = {"overlap": before.scenario.overlap or engine.overlap, "overlap_engine": engine.id, name: choice_of(name, label)}
-    state = reading.read(State(before.scenario, before.turn, []), session, sliders)
+    session = {
+        "overlap": before.scenario.overlap or engine.overlap,
+        "overlap_engine": engine.id,
+        "view": view,
+        name: choice_of(name, label),
+    }
+    state = reading.read(before.bare(), session, sliders)
     return json.dumps({"views": picture(state).views}, allow_nan=False, separators=(",", ":")).encode()
 
 

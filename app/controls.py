@@ -9,13 +9,12 @@ import streamlit as st
 
 from app.live import block, static_block
 from app.over import batch_positions, nearest, token_positions
-from app.reading import ARRIVED, MORE, MORE_TURN, has_mla, overlaps, text_key
-from app.state import State
+from app.reading import ARRIVED, MORE, MORE_BESIDE, has_mla, overlaps, text_key
+from app.state import State, record_of
 from kvmodel import registry
 from kvmodel.display import count_text
 from kvmodel.dtypes import PACKED_MLA_ROW_BYTES
 from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario, allowed_values
-from kvmodel.turn import Turn
 
 TP_DEGREES = (1, 2, 4, 8, 16, 32, 64)
 _NAMES: dict[str, Callable[[], Any]] = {
@@ -30,7 +29,7 @@ _PLACEHOLDERS = {"block_tokens": "the engine's", "chunk_tokens": "the engine's",
 
 def field_of(name: str) -> Any:
     """The declaration of an input."""
-    return (Scenario if name in Scenario.model_fields else Turn).model_fields[name]
+    return record_of(name).model_fields[name]
 
 
 def label_of(name: str) -> str:
@@ -40,8 +39,7 @@ def label_of(name: str) -> str:
 
 def help_of(name: str) -> str:
     """An input's help: its docstring, and what it takes."""
-    record = Scenario if name in Scenario.model_fields else Turn
-    return f"{field_of(name).description} Takes {allowed_values(record, name)}."
+    return f"{field_of(name).description} Takes {allowed_values(record_of(name), name)}."
 
 
 def options_of(name: str) -> list[str]:
@@ -64,16 +62,16 @@ def draw_controls(state: State, sliders: Sequence[str]) -> dict[str, Any]:
     """Draw the inputs in sight; returns the places of the sliders' heads."""
     scenario = state.scenario
     columns = st.columns([2.3, 0.95, 0.95, 1.25, 2.1], gap="small", vertical_alignment="bottom")
-    _choice(columns[0], scenario, "model")
+    _choice(columns[0], state, "model")
     _degree(columns[1], scenario, "prefill_tp")
     _degree(columns[2], scenario, "decode_tp")
-    _choice(columns[3], scenario, "kv_dtype", without=() if has_mla(scenario.model) else PACKED_MLA_ROW_BYTES)
-    _choice(columns[4], scenario, "link")
+    _choice(columns[3], state, "kv_dtype", without=() if has_mla(scenario.model) else PACKED_MLA_ROW_BYTES)
+    _choice(columns[4], state, "link")
     halves = st.columns([1, 2.1], gap="medium", vertical_alignment="bottom")
     return {name: _slider(column, state, name) for column, name in zip(halves, sliders, strict=True)}
 
 
-def draw_more(state: State, *, with_turn: bool) -> None:
+def draw_more(state: State, view: str) -> None:
     """Draw the folded inputs, while they are unfolded."""
     static_block("summary_view", block("p", summary(state.scenario), class_="kv-summary"))
     folder = st.expander("More inputs", key="more_inputs", on_change="rerun")
@@ -84,12 +82,17 @@ def draw_more(state: State, *, with_turn: bool) -> None:
         for column, (title, names) in zip(columns, MORE, strict=True):
             column.markdown(f"**{title}**")
             for name in names:
-                if options_of(name) and name != "lanes":
-                    _choice(column, state.scenario, name)
-                else:
-                    _typed(column, name, getattr(state.scenario, name))
-        for name in MORE_TURN if with_turn else ():
-            _typed(columns[3], name, getattr(state.turn, name))
+                _input(column, state, name)
+        for name in MORE_BESIDE.get(view, ()):
+            _input(columns[3], state, name)
+
+
+def _input(column: Any, state: State, name: str) -> None:
+    """A choice of several, or a number typed as text."""
+    if options_of(name) and name != "lanes":
+        _choice(column, state, name)
+    else:
+        _typed(column, name, state.value(name))
 
 
 def draw_overlap(scenario: Scenario) -> None:
@@ -104,9 +107,9 @@ def _set(key: str, value: Any) -> str:
     return key
 
 
-def _choice(column: Any, scenario: Scenario, name: str, *, without: Collection[str] = ()) -> None:
+def _choice(column: Any, state: State, name: str, *, without: Collection[str] = ()) -> None:
     options: list[Any] = [option for option in options_of(name) if option not in without]
-    value = getattr(scenario, name)
+    value = state.value(name)
     value = registry.find_model(value).id if name == "model" and isinstance(value, str) else value
     own = st.session_state.get("own_parsed") if name == "model" else None
     options = [own.model, *options] if own is not None else options

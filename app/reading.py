@@ -9,15 +9,13 @@ from collections.abc import MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.state import State
+from app.state import BESIDE, State, record_of
 from kvmodel import registry
 from kvmodel.dtypes import PACKED_MLA_ROW_BYTES
 from kvmodel.errors import KvModelError
 from kvmodel.plan import plan_of
-from kvmodel.records.base import Record
 from kvmodel.records.model import Mla, ModelSpec
 from kvmodel.scenario import Scenario, read_field
-from kvmodel.turn import Turn
 
 ARRIVED = "arrived"
 """Session key: this run shows another view than the last; its widgets start from the state, not from old values."""
@@ -31,7 +29,11 @@ MORE = (
     ),
     ("Your own measurements", ("prefill_seconds", "decode_step_seconds", "link_gbytes_per_s")),
 )
-MORE_TURN = ("generated_tokens", "local_prefill_tokens")
+MORE_BESIDE = {
+    "next-turn": ("generated_tokens", "local_prefill_tokens"),
+    "wire": ("senders", "fabric", "decode_pool_gbytes", "failure_probability", "detection_seconds", "recovery", "lease_seconds"),
+}
+"""Inputs beside the scenario's that a view unfolds with the rest."""
 Session = MutableMapping[str, Any]
 
 
@@ -39,21 +41,18 @@ def read(state: State, session: Session, sliders: Sequence[str]) -> State:
     """The state that the session's controls say, starting from the last one."""
     notes: list[str] = []
     changes: dict[str, Any] = {}
-    turn = dict(state.turn)
-    for name in (*IN_SIGHT, *sliders, *(_unfolded(sliders) if session.get("more_inputs") else ())):
-        record: type[Record] = Scenario if name in Scenario.model_fields else Turn
-        value = _said(session, record, name, getattr(state.scenario if record is Scenario else state.turn, name), notes)
-        (changes if record is Scenario else turn)[name] = value
+    beside: dict[str, Any] = {}
+    for name in (*IN_SIGHT, *sliders, *(_unfolded(session["view"]) if session.get("more_inputs") else ())):
+        (beside if name in BESIDE else changes)[name] = _said(session, name, state.value(name), notes)
     if not has_mla(changes["model"]) and changes["kv_dtype"] in PACKED_MLA_ROW_BYTES:
         changes["kv_dtype"] = Scenario.model_fields["kv_dtype"].default
     scenario = _changed(state.scenario, changes, notes)
     scenario = _changed(scenario, {"overlap": _overlap(session, scenario)}, notes)
-    return replace(state, scenario=scenario, turn=Turn(**turn), notes=[*state.notes, *notes])
+    return replace(state.with_values(beside), scenario=scenario, notes=[*state.notes, *notes])
 
 
-def _unfolded(sliders: Sequence[str]) -> tuple[str, ...]:
-    names = tuple(name for _, group in MORE for name in group)
-    return names + (MORE_TURN if "history_tokens" in sliders else ())
+def _unfolded(view: str) -> tuple[str, ...]:
+    return (*(name for _, group in MORE for name in group), *MORE_BESIDE.get(view, ()))
 
 
 def text_key(name: str) -> str:
@@ -61,14 +60,14 @@ def text_key(name: str) -> str:
     return f"text_{name}"
 
 
-def _said(session: Session, record: type[Record], name: str, last: Any, notes: list[str]) -> Any:
+def _said(session: Session, name: str, last: Any, notes: list[str]) -> Any:
     """The value of one control; the last one where it was not drawn yet, or cannot be read."""
     if session.get(ARRIVED):
         return last
     if text_key(name) not in session:
         return session.get(name, last)
     try:
-        text = session[text_key(name)].strip()
+        text, record = session[text_key(name)].strip(), record_of(name)
         value = read_field(record, name, text) if text else record.model_fields[name].default
         record(**{name: value})
     except KvModelError as error:

@@ -3,45 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 from zlib import crc32
 
 from kvmodel.errors import KvModelError
 from kvmodel.plan import plan_of
-from kvmodel.records.base import Record
 from kvmodel.records.model import ModelSpec
-from kvmodel.scenario import Scenario, allowed_values, read_field
+from kvmodel.scenario import Inputs, Scenario, allowed_values, read_field
+from kvmodel.traffic import Traffic
 from kvmodel.turn import Turn
 
 TURN_FIELDS = ("history_tokens", "delta_tokens", "generated_tokens", "local_prefill_tokens")
 """Inputs of the next turn that a link carries beside the scenario's."""
-URL_KEYS = (*Scenario.model_fields, *TURN_FIELDS)
+BESIDE: dict[str, tuple[str, type[Inputs]]] = {
+    **dict.fromkeys(TURN_FIELDS, ("turn", Turn)),
+    **dict.fromkeys(Traffic.model_fields, ("traffic", Traffic)),
+}
+"""Inputs beside the scenario's: the part of the state that holds them, and their record."""
+URL_KEYS = (*Scenario.model_fields, *BESIDE)
 MAX_LINK_VALUE = 200
+
+
+def record_of(name: str) -> type[Inputs]:
+    """The record that declares an input."""
+    return BESIDE[name][1] if name in BESIDE else Scenario
 
 
 @dataclass
 class State:
-    """What a session has chosen: a scenario, a turn, and notes about what could not be used."""
+    """What a session has chosen: a scenario, a turn, the traffic, and notes about what could not be used."""
 
     scenario: Scenario = field(default_factory=Scenario)
     turn: Turn = field(default_factory=Turn)
     notes: list[str] = field(default_factory=list)
+    traffic: Traffic = field(default_factory=Traffic)
 
     def query(self) -> str:
         """The link's query: only what differs from the defaults. A configuration of the reader's own stays out of it."""
         changed = {name: value for name, value in self.scenario.changed().items() if not isinstance(value, ModelSpec)}
-        turn = {name: getattr(self.turn, name) for name in TURN_FIELDS if getattr(self.turn, name) != Turn.model_fields[name].default}
-        return urlencode({**changed, **turn})
+        beside = {name: self.value(name) for name in BESIDE if self.value(name) != record_of(name).model_fields[name].default}
+        return urlencode({**changed, **beside})
 
     def value(self, name: str) -> Any:
-        """The value of an input, the scenario's or the turn's."""
-        return getattr(self.scenario if name in Scenario.model_fields else self.turn, name)
+        """The value of an input, whichever record has it."""
+        return getattr(self.part(name), name)
+
+    def part(self, name: str) -> Inputs:
+        """The record that holds an input."""
+        found: Inputs = getattr(self, BESIDE[name][0] if name in BESIDE else "scenario")
+        return found
+
+    def with_values(self, values: Mapping[str, Any]) -> State:
+        """The state with inputs beside the scenario's replaced. Raises BadScenarioError."""
+        parts: dict[str, Any] = {}
+        for name, value in values.items():
+            parts.setdefault(BESIDE[name][0], {})[name] = value
+        return replace(self, **{part: type(getattr(self, part))(**{**dict(getattr(self, part)), **new}) for part, new in parts.items()})
+
+    def bare(self) -> State:
+        """The state without its notes."""
+        return replace(self, notes=[])
 
     def table_id(self, slider: str) -> str:
         """Names the table over a slider's positions: everything that is chosen but the slider itself."""
-        chosen = {**dict(self.scenario), **{name: getattr(self.turn, name) for name in TURN_FIELDS}, slider: None}
+        chosen = {**dict(self.scenario), **{name: self.value(name) for name in BESIDE}, slider: None}
         return f"{crc32(repr(sorted(chosen.items())).encode()):08x}"
 
     def is_own(self) -> bool:
@@ -68,27 +95,26 @@ def from_link(parameters: Mapping[str, str]) -> State:
 
 
 def _accept(state: State, name: str, text: str) -> State:
-    if name in TURN_FIELDS:
-        turn = Turn(**{**dict(state.turn), name: read_field(Turn, name, text)})
-        return State(state.scenario, turn, state.notes)
-    value = read_field(Scenario, name, text)
+    value = read_field(record_of(name), name, text)
+    if name in BESIDE:
+        return state.with_values({name: value})
     if name == "model" and text.endswith(".json"):
         raise KvModelError("a link cannot name a file")
     scenario = state.scenario.with_changes(**{name: value})
     plan_of(scenario)
-    return State(scenario, state.turn, state.notes)
+    return replace(state, scenario=scenario)
 
 
 def _note(state: State, name: str, text: str, error: KvModelError) -> str:
-    record: type[Record] = Turn if name in TURN_FIELDS else Scenario
+    record = record_of(name)
     shown = text if len(text) <= 40 else text[:37] + "…"
-    used: Any = getattr(state.turn if record is Turn else state.scenario, name)
+    used: Any = state.value(name)
     used = getattr(used, "id", used)
     why = str(error) if _alone(record, name, text) else f"Allowed: {allowed_values(record, name)}"
     return f"The address asked for {name}={shown}. {why[0].upper()}{why[1:]}. Showing {_plain(used)}."
 
 
-def _alone(record: type[Record], name: str, text: str) -> bool:
+def _alone(record: type[Inputs], name: str, text: str) -> bool:
     """Whether the value would do by itself, so that it is another input that it does not go with."""
     try:
         record(**{name: read_field(record, name, text)})

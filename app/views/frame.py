@@ -52,7 +52,7 @@ class Frame:
         with self.controls:
             heads = controls.draw_controls(self.state, self.sliders)
         with self.more:
-            controls.draw_more(self.state, with_turn="history_tokens" in self.sliders)
+            controls.draw_more(self.state, st.session_state["view"])
         return heads
 
 
@@ -65,7 +65,7 @@ def frame(view: str, sliders: Sequence[str] = ("batch", "prompt_tokens")) -> Fra
     session[reading.ARRIVED] = session.get("view") != view
     session["view"] = view
     last: State = session["state"]
-    state = reading.read(State(last.scenario, last.turn, []), session, sliders)
+    state = reading.read(last.bare(), session, sliders)
     if state.query() != last.query():
         session["link_notes"] = []
     session["state"] = state
