@@ -19,7 +19,7 @@ from app import controls, reading
 from app.live import Board
 from app.over import token_positions
 from app.state import State, from_link
-from app.views import critical_length, next_turn, one_request, weighs
+from app.views import critical_length, next_turn, one_request, weighs, wire
 from kvmodel import registry
 
 MAX_QUERY = 2_000
@@ -34,6 +34,7 @@ PICTURES: dict[str, tuple[Callable[[State], Board], tuple[str, ...]]] = {
     "one-request": (one_request.picture, ("batch", "prompt_tokens")),
     "critical-length": (partial(_over_prompt, critical_length.picture), ("batch", "prompt_tokens")),
     "next-turn": (next_turn.picture, next_turn.SLIDERS),
+    "wire": (partial(_over_prompt, wire.picture), ("in_flight", "prompt_tokens")),
     "weighs": (partial(_over_prompt, weighs.picture), ("batch", "prompt_tokens")),
 }
 """By view: how its pictures are described, and its sliders."""

@@ -16,6 +16,8 @@ from kvmodel.display import count_text
 from kvmodel.dtypes import PACKED_MLA_ROW_BYTES
 from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario, allowed_values
 
+COUNTED = ("batch", "in_flight")
+"""Sliders over powers of two, 1 to 256."""
 TP_DEGREES = (1, 2, 4, 8, 16, 32, 64)
 _NAMES: dict[str, Callable[[], Any]] = {
     "model": registry.models,
@@ -130,7 +132,7 @@ def _degree(column: Any, scenario: Scenario, name: str) -> None:
 def slider_values(state: State, name: str) -> tuple[int, ...]:
     """Positions of a slider, the value the session started with among them."""
     asked = st.session_state.setdefault(f"asked_{name}", state.value(name))
-    if name == "batch":
+    if name in COUNTED:
         return batch_positions(asked)
     return token_positions(asked, high=MAX_PROMPT_TOKENS if name == "prompt_tokens" else MAX_PROMPT_TOKENS // 2)
 

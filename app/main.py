@@ -5,12 +5,13 @@ from __future__ import annotations
 import streamlit as st
 
 from app.style import apply_style
-from app.views import critical_length, method, next_turn, one_request, weighs
+from app.views import critical_length, method, next_turn, one_request, weighs, wire
 
 VIEWS = (
     (one_request.show, "One request", "one-request"),
     (critical_length.show, "Critical length", "critical-length"),
     (next_turn.show, "Next turn", "next-turn"),
+    (wire.show, "On the wire", "wire"),
     (weighs.show, "What it weighs", "weighs"),
     (method.show, "Method", "method"),
 )

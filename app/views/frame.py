@@ -100,10 +100,10 @@ def head_table(name: str, values: Sequence[int]) -> Table:
 
 def show_slider_head(board: Board, place: Any, name: str, values: Sequence[int], value: int) -> None:
     """Label, live value and ticks of a slider."""
-    batch = name == "batch"
-    ticks = [v for v in ((1, 8, 64, 256, 1024) if batch else TOKEN_TICKS) if v in values]
+    counted = name in controls.COUNTED
+    ticks = [v for v in ((1, 8, 64, 256, 1024) if counted else TOKEN_TICKS) if v in values]
     marks = [
-        block("span", str(v) if batch else tick_text(v), style=f"left:{100 * values.index(v) / (len(values) - 1):.2f}%") for v in ticks
+        block("span", str(v) if counted else tick_text(v), style=f"left:{100 * values.index(v) / (len(values) - 1):.2f}%") for v in ticks
     ]
     head = block("div", block("span", controls.label_of(name)), block("b", at(f"head.{name}")), class_="kv-slider-head")
     scale = block("div", *marks, class_="kv-slider-ticks", aria_hidden="true")

@@ -12,6 +12,7 @@ VIEWS = {
     "/": "The handoff adds 53.7",
     "/critical-length": "On InfiniBand NDR 400",
     "/next-turn": "Keep the history where it is",
+    "/wire": "Sent all at the end, decode waits 53.7",
     "/weighs": "A prompt of 8,192 tokens weighs 2.68",
 }
 THEMES = ("light", "dark")
@@ -38,7 +39,14 @@ def test_1600_pixels_do_not_stretch_the_page(visit):
 
 
 @pytest.mark.parametrize(
-    ("view", "name"), [("/", "prompt_tokens"), ("/", "batch"), ("/critical-length", "prompt_tokens"), ("/next-turn", "delta_tokens")]
+    ("view", "name"),
+    [
+        ("/", "prompt_tokens"),
+        ("/", "batch"),
+        ("/critical-length", "prompt_tokens"),
+        ("/next-turn", "delta_tokens"),
+        ("/wire", "prompt_tokens"),
+    ],
 )
 def test_charts_and_answer_follow_a_drag_without_a_message_or_a_remount(visit, view, name):
     one = visit().open(view)

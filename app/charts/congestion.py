@@ -1,0 +1,187 @@
+"""Handoffs that share a decode instance's links, and handoffs that fail, as tables, a curve and text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.charts.marks import disc, line, note
+from app.charts.scale import log_axis, time_axis
+from app.charts.spec import Figure, Spec, Table, at, colour, four_digits
+from app.state import State
+from kvmodel.congestion import Congestion, congestion, curve
+from kvmodel.display import bytes_text, count_text, digits, share_text, time_text
+from kvmodel.evaluate import amounts_of
+from kvmodel.failure import Failure, failure
+from kvmodel.plan import Plan, plan_of
+from kvmodel.traffic import Traffic
+
+NUMBERS = tuple(sorted({round(2 ** (i / 2)) for i in range(17)}))
+"""Handoffs in flight at which the curve is drawn: 1 to 256, two a doubling."""
+RECOVERIES = ("retry", "resume", "recompute")
+FAILURE_ROWS: tuple[tuple[str, Sequence[Any]], ...] = (
+    ("wait", ["First token if all goes well"]),
+    ("failed", ["after a failed attempt"]),
+    ("mean", ["mean of all requests"]),
+    ("resent", ["Sent in vain a request"]),
+    ("held", ["Prefill keeps ", at("g.prefill_bytes"), " for"]),
+    ("worst", ["at worst, its lease"]),
+    ("reserved", ["Decode reserves ", at("g.decode_bytes"), " for"]),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """One position of a slider."""
+
+    found: Congestion
+    number: int
+    points: Sequence[float]
+    failures: Sequence[Failure]
+
+
+def shared_rows(state: State, name: str, values: Sequence[int]) -> list[Shared]:
+    """The state with one input at each of the values."""
+    plan = plan_of(state.scenario)
+    return [_row(plan, state, name, value) for value in values]
+
+
+def _row(plan: Plan, state: State, name: str, value: int) -> Shared:
+    beside = state.with_values({name: value}) if name == "in_flight" else state
+    amounts, traffic = amounts_of(state.scenario, **({} if name == "in_flight" else {name: value})), beside.traffic
+    points = np.broadcast_to(curve(plan, amounts, traffic, np.array(NUMBERS)).seconds, len(NUMBERS)).tolist()
+    failures = [failure(plan, amounts, _recovering(traffic, recovery)) for recovery in RECOVERIES]
+    return Shared(congestion(plan, amounts, traffic), traffic.in_flight, points, failures)
+
+
+def _recovering(traffic: Traffic, recovery: str) -> Traffic:
+    return Traffic(**{**dict(traffic), "recovery": recovery})
+
+
+def shared_table(rows: Sequence[Shared]) -> Table:
+    """Columns of the curve, the sentences under it and the table of failures."""
+    frames = [_frame(row) for row in rows]
+    return {name: [frame[name] for frame in frames] for name in frames[0]}
+
+
+def _frame(row: Shared) -> dict[str, Any]:
+    found, knee = row.found, row.found.knee
+    shown, walled = 1 <= knee <= NUMBERS[-1], 1 <= found.pool_handoffs <= NUMBERS[-1]
+    low, high = min(row.points) or 1e-6, max(*row.points, 1e-6)
+    floor = 10.0 ** math.floor(math.log10(low) - 0.15)
+    ceiling = 10.0 ** math.ceil(math.log10(high) + 0.15)
+    return {
+        "g.curve": four_digits(row.points),
+        "g.alone": four_digits([found.alone_seconds, found.alone_seconds]),
+        "g.range": [math.log10(floor), math.log10(ceiling)],
+        "g.x": round(math.log10(row.number), 4),
+        "g.y": round(math.log10(max(found.seconds, floor)), 4),
+        "g.text": f"<b>you: {count_text(row.number)} in flight, {time_text(found.seconds)} each</b>",
+        "g.anchor": "left" if row.number < 32 else "right",
+        "g.shift": -20 if row.number < 32 else 22,
+        "g.knee_x": math.log10(knee) if shown else -9.0,
+        "g.knee_y": round(math.log10(max(found.alone_seconds, floor)), 4),
+        "g.knee": f"<b>knee: {_some(knee)} in flight</b>" if shown else "",
+        "g.room_at": found.pool_handoffs if walled else 1e-9,
+        "g.room_x": math.log10(found.pool_handoffs) if walled else -9.0,
+        "g.room": f"decode has room for {count_text(found.pool_handoffs)}",
+        "g.prefill_bytes": bytes_text(row.failures[0].prefill_held_bytes),
+        "g.decode_bytes": bytes_text(row.failures[0].decode_reserved_bytes),
+        "g.sentence": knee_sentence(row),
+        "g.room_sentence": room_sentence(found),
+        **{
+            f"g.{key}.{name}": text for name, one in zip(RECOVERIES, row.failures, strict=True) for key, text in _failure_texts(one).items()
+        },
+    }
+
+
+def _some(number: float) -> str:
+    return digits(number) if number < 100 else count_text(round(number))
+
+
+def knee_sentence(row: Shared) -> str:
+    """How many handoffs the links carry, and how many prefill instances fill them."""
+    found = row.found
+    if not found.busy_seconds:
+        return "Nothing moves: any number of handoffs can be in flight."
+    each = f"One handoff keeps its lanes busy for {time_text(found.busy_seconds)}"
+    rate = f"the links carry {digits(1 / found.busy_seconds)} handoffs a second"
+    senders = f"{_some(found.senders_at_knee)} prefill instances, each handing off as fast as it prefills, fill them"
+    busy = f"with yours they are busy {share_text(found.utilisation)} of the time"
+    late = "; they fall behind" if found.utilisation > 1 else ""
+    return f"{each}: {rate}. {senders[0].upper()}{senders[1:]}; {busy}{late}."
+
+
+def room_sentence(found: Congestion) -> str:
+    """How many arriving caches decode has room for."""
+    if found.pool_handoffs < 1:
+        return "Decode has no room for another cache beside its weights and batch: use more decode GPUs, or a smaller batch."
+    held = f"each held for {time_text(found.reserved_seconds)} before its first token"
+    if math.isinf(found.pool_handoffs_per_second):
+        return f"Decode has room for {count_text(found.pool_handoffs)} arriving caches."
+    rate = f"beyond {digits(found.pool_handoffs_per_second)} a second they wait for memory"
+    return f"Decode has room for {count_text(found.pool_handoffs)} arriving caches, {held}: {rate}."
+
+
+def _failure_texts(f: Failure) -> dict[str, str]:
+    return {
+        "wait": time_text(f.ttft_seconds),
+        "failed": time_text(f.failed_ttft_seconds),
+        "mean": time_text(f.expected_ttft_seconds),
+        "resent": bytes_text(f.resent_bytes),
+        "held": time_text(f.prefill_held_seconds),
+        "worst": time_text(f.prefill_worst_seconds),
+        "reserved": time_text(f.decode_reserved_seconds),
+    }
+
+
+def congestion_figure() -> Figure:
+    """Time of one handoff against the number in flight."""
+    return Figure("congestion", _layout(13), _layout(12), at("g.text"))
+
+
+def _layout(size: int) -> Spec:
+    ticks = [1, 4, 16, 64, 256]
+    data = [
+        line([1, NUMBERS[-1]], at("g.alone"), "other", 1.25, dash="dash"),
+        line(list(NUMBERS), at("g.curve"), "wire", 3.5, hovertemplate="%{x:.0f} in flight<extra></extra>"),
+    ]
+    over = {"bgcolor": colour("bg"), "borderpad": 3}
+    names = [
+        note(at("g.text"), at("g.x"), at("g.y"), "ink", size, xanchor=at("g.anchor"), yshift=at("g.shift"), **over),
+        note("◯", at("g.knee_x"), at("g.knee_y"), "wire", 16, xanchor="center", borderpad=0),
+        note(at("g.knee"), at("g.knee_x"), at("g.knee_y"), "wire_text", size, yshift=-20, **over),
+        note(at("g.room"), at("g.room_x"), 1.0, "pool_text", size, yref="paper", yanchor="top", xanchor="right", xshift=-4, **over),
+        disc(at("g.x"), at("g.y")),
+    ]
+    stroke = {"color": colour("pool"), "width": 1.5, "dash": "dash"}
+    wall = {"type": "line", "xref": "x", "yref": "paper", "x0": at("g.room_at"), "x1": at("g.room_at"), "y0": 0, "y1": 1, "line": stroke}
+    seconds = {**time_axis(1e-6, 1e6), "range": at("g.range")}
+    layout = {
+        "height": 300,
+        "margin": {"l": 60, "r": 16, "t": 8, "b": 44},
+        "xaxis": {**log_axis(0.9, 300, ticks, [str(t) for t in ticks]), "title": {"text": "handoffs in flight"}, "fixedrange": True},
+        "yaxis": {**seconds, "fixedrange": True, "showgrid": True},
+        "annotations": names,
+        "shapes": [wall],
+    }
+    return {"data": data, "layout": layout}
+
+
+def failure_block() -> dict[str, Any]:
+    """What each way of recovering costs, in a table."""
+    head = {"tag": "tr", "children": [_cell("th", text) for text in ("After a failure", *RECOVERIES)]}
+    body = [
+        {"tag": "tr", "children": [_cell("td", *title), *(_cell("td", at(f"g.{key}.{name}")) for name in RECOVERIES)]}
+        for key, title in FAILURE_ROWS
+    ]
+    table = {"tag": "table", "class": "kv-table", "children": [{"tag": "thead", "children": [head]}, {"tag": "tbody", "children": body}]}
+    return {"tag": "div", "class": "kv-scroll", "tabindex": "0", "role": "region", "aria-label": "Failed transfers", "children": [table]}
+
+
+def _cell(tag: str, *content: Any) -> dict[str, Any]:
+    return {"tag": tag, **({"scope": "col"} if tag == "th" else {}), "children": list(content)}

@@ -1,0 +1,82 @@
+"""On the wire: where the transfer's time goes, what overlap saves, and what sharing and failures cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from app import controls, reading
+from app.charts import congestion, pipelining
+from app.charts.spec import Table, at
+from app.live import Board, at_value, block, first
+from app.over import evaluate_over
+from app.state import State
+from app.views import frame
+from kvmodel.plan import plan_of
+from kvmodel.scenario import Scenario
+
+SLIDERS = ("prompt_tokens", "in_flight")
+SHARED = (
+    "Below the knee a handoff has the links to itself; above it more in flight only wait for each other. Times are those of equal "
+    "handoffs that share the links of one decode instance, as bounds: real ones vary and wait somewhat longer near the knee."
+)
+FAILED = (
+    "A failure comes at a moment spread evenly over the bytes, and is known after the detection time; probability, detection and "
+    "lease are under More inputs. Retry sends everything again, resume what is missing; recompute prefills on decode."
+)
+
+
+def show() -> None:
+    """Draw the view: the chart first, then the answer, then the controls and the rest."""
+    here = frame.frame("wire", ("in_flight", "prompt_tokens"))
+    positions = controls.slider_values(here.state, "prompt_tokens")
+    board = picture(here.state, positions)
+    with here.figure:
+        board.mount("pipelining_view")
+    with here.answer:
+        board.mount("answer_view")
+    with here.rest:
+        left, right = st.columns(2, gap="large")
+    with left:
+        board.mount("congestion_view")
+    with right:
+        board.mount("failure_view")
+    frame.show_inputs(board, here, lambda name, values: tables_of(here.state, name, values))
+
+
+def picture(state: State, positions: Sequence[int]) -> Board:
+    """The view's charts and texts, its curves over the positions."""
+    scenario, board = state.scenario, frame.board_of(state, SLIDERS)
+    table, offered = lengths_of(scenario, positions), reading.overlaps(scenario)
+    now = at_value(table, positions, scenario.prompt_tokens)
+    now |= first(congestion.shared_table(congestion.shared_rows(state, "in_flight", (state.traffic.in_flight,))))
+    saves = [
+        block("h2", "What sending early saves", class_="kv-h2"),
+        pipelining.pipelining_figure(table, offered, plan_of(scenario).overlap),
+        block("p", at("p.sentence"), class_="kv-note"),
+    ]
+    board.view("pipelining_view", saves, now, columns=table)
+    frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
+    shared = [block("h2", "Handoffs that share the links", class_="kv-h2"), congestion.congestion_figure()]
+    board.view(
+        "congestion_view",
+        [*shared, *(block("p", text, class_="kv-note") for text in (at("g.sentence"), at("g.room_sentence"), SHARED))],
+        now,
+    )
+    failed = [block("h2", "Transfers that fail", class_="kv-h2"), congestion.failure_block(), block("p", FAILED, class_="kv-note")]
+    board.view("failure_view", failed, now, later=True)
+    return board
+
+
+def lengths_of(scenario: Scenario, positions: Sequence[int]) -> Table:
+    """What depends on the prompt alone, over the slider's positions."""
+    offered = reading.overlaps(scenario)
+    over = evaluate_over(scenario, "prompt_tokens", tuple(positions))
+    return over.table("pipelining", lambda o: pipelining.pipelining_table(o, offered))
+
+
+def tables_of(state: State, name: str, values: tuple[int, ...]) -> Table:
+    """Everything that moves with a slider, over its positions."""
+    shared = congestion.shared_table(congestion.shared_rows(state, name, values))
+    return shared if name == "in_flight" else shared | lengths_of(state.scenario, values)

@@ -1,0 +1,113 @@
+"""Charts of the wire's view as values: what overlap saves, what sharing costs, what failures cost."""
+
+import math
+
+import pytest
+
+from app.charts import congestion, pipelining
+from app.charts.spec import fill, used
+from app.over import evaluate_over, token_positions
+from app.palette import DARK, LIGHT
+from app.reading import overlaps
+from app.state import State
+from kvmodel import Scenario, evaluate
+from kvmodel.display import time_text
+from kvmodel.traffic import Traffic
+
+OFFERED = ("serial", "chunk", "layer", "layer-both")
+
+
+def lengths(**fields):
+    scenario = Scenario(**fields)
+    over = evaluate_over(scenario, "prompt_tokens", token_positions(scenario.prompt_tokens))
+    return over, pipelining.pipelining_table(over, overlaps(scenario))
+
+
+def shared(name="in_flight", values=(1, 8, 64), scenario=None, **traffic):
+    return congestion.shared_table(congestion.shared_rows(State(scenario or Scenario(), traffic=Traffic(**traffic)), name, values))
+
+
+def test_each_overlap_has_its_line_and_yours_the_colour_of_what_is_exposed():
+    over, table = lengths(engine="vllm-nixl")
+    figure = fill(pipelining.pipelining_figure(table, OFFERED, "serial").wide, table, over.at, LIGHT)
+    lines = [trace for trace in figure["data"] if trace.get("mode") == "lines"]
+    assert [trace["line"]["color"] for trace in lines].count(LIGHT["exposed"]) == 1
+    for overlap in OFFERED:
+        gap = evaluate(Scenario(engine="vllm-nixl", overlap=overlap)).gap_seconds
+        assert table[f"p.{overlap}"][over.at] == pytest.approx(gap, rel=1e-3)
+
+
+def test_the_sentence_compares_with_sending_at_the_end():
+    over, table = lengths(link="ethernet-25", overlap="layer")
+    serial, layer = (evaluate(Scenario(link="ethernet-25", overlap=o)).gap_seconds for o in ("serial", "layer"))
+    assert f"waits {time_text(layer)} in place of {time_text(serial)}" in table["p.sentence"][over.at]
+    over, table = lengths(decode_held_tokens=8192)
+    assert table["p.sentence"][over.at] == "Nothing moves, so there is nothing to hide."
+    assert table["p.serial"][over.at] is None
+
+
+def test_prefill_that_makes_the_first_token_offers_no_start_on_both_sides():
+    over, table = lengths(engine="splitwise")
+    assert "p.layer-both" not in table
+    assert fill(pipelining.pipelining_figure(table, OFFERED[:3], "layer").narrow, table, over.at, DARK)
+
+
+def test_the_curve_starts_at_a_handoff_alone_and_climbs_with_the_number():
+    table = shared(scenario=Scenario(engine="vllm-nixl"))
+    alone = table["g.alone"][0][0]
+    curve = table["g.curve"][0]
+    assert curve[0] == alone
+    assert curve == sorted(curve)
+    knee = 10 ** table["g.knee_x"][0]
+    assert [value == alone for value in curve] == [n <= knee for n in congestion.NUMBERS]
+    assert [10**x for x in table["g.x"]] == pytest.approx([1, 8, 64], rel=1e-3)
+
+
+def test_the_point_that_is_you_lies_on_the_curve():
+    table = shared(values=congestion.NUMBERS)
+    for i in range(len(congestion.NUMBERS)):
+        assert 10 ** table["g.y"][i] == pytest.approx(table["g.curve"][i][i], rel=1e-3)
+
+
+def test_a_wall_stands_where_decode_has_no_more_room():
+    table = shared(decode_pool_gbytes=8.0)
+    assert table["g.room_at"][0] == 23
+    assert "room for 23 arriving caches" in table["g.room_sentence"][0]
+    none = shared(scenario=Scenario(decode_tp=2))
+    assert none["g.room_sentence"][0].startswith("Decode has no room")
+    assert none["g.room_at"][0] < 1e-6
+
+
+def test_the_sentence_says_how_many_prefill_instances_fill_the_links():
+    said = shared(senders=9)["g.sentence"][0]
+    fill_up = evaluate(Scenario()).prefill.seconds / 0.05368709
+    assert f"{fill_up:.2f} prefill instances" in said
+    assert said.endswith("fall behind.")
+    assert shared(scenario=Scenario(decode_held_tokens=8192))["g.sentence"][0].startswith("Nothing moves")
+
+
+def test_the_table_of_failures_has_each_way_of_recovering():
+    table = shared(detection_seconds=1.0)
+    texts = {
+        at["$at"]
+        for row in congestion.failure_block()["children"][0]["children"][1]["children"]
+        for cell in row["children"][1:]
+        for at in cell["children"]
+    }
+    assert texts == {f"g.{key}.{name}" for key, _ in congestion.FAILURE_ROWS for name in congestion.RECOVERIES}
+    assert table["g.wait.retry"][0] == time_text(evaluate(Scenario()).ttft_seconds)
+    assert table["g.resent.resume"][0].startswith("0")
+    assert used(congestion.failure_block()) <= set(table)
+
+
+def test_every_placeholder_of_the_figures_has_its_column():
+    _, table = lengths()
+    assert used(pipelining.pipelining_figure(table, OFFERED, "serial").item()) <= set(table)
+    assert used(congestion.congestion_figure().item()) <= set(shared())
+
+
+def test_the_prompt_moves_curve_and_failures():
+    table = shared("prompt_tokens", (1024, 8192))
+    assert table["g.curve"][1][0] == pytest.approx(8 * table["g.curve"][0][0], rel=1e-3)
+    assert table["g.wait.retry"][0] != table["g.wait.retry"][1]
+    assert all(math.isfinite(v) for v in table["g.y"])
