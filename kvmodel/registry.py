@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -16,7 +16,9 @@ from kvmodel.records.base import Sourced
 from kvmodel.records.derates import Derates
 from kvmodel.records.engine import Engine
 from kvmodel.records.hardware import Accelerator, Link
+from kvmodel.records.measurement import Measurement
 from kvmodel.records.model import ModelSpec
+from kvmodel.records.transport import Transport
 
 Row = TypeVar("Row", bound=Sourced)
 
@@ -35,17 +37,23 @@ def read_rows(path: Path, table: str, record: type[Row]) -> tuple[Row, ...]:
 
     Raises KvModelError naming file, row and field where a row does not hold.
     """
+    rows = validated(path.name, tomllib.loads(path.read_text(encoding="utf-8"))[table], record)
+    ids = [row.id for row in rows]  # type: ignore[attr-defined]
+    if ids != sorted(set(ids)):
+        raise KvModelError(f"{path.name}: ids must be sorted and unique")
+    return rows
+
+
+def validated(file: str, raws: Iterable[dict[str, Any]], record: type[Row]) -> tuple[Row, ...]:
+    """Rows as records. Raises KvModelError naming `file`, row and field where one does not hold."""
     rows = []
-    for raw in tomllib.loads(path.read_text(encoding="utf-8"))[table]:
+    for raw in raws:
         try:
             rows.append(record.model_validate(raw))
         except ValidationError as error:
             first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise KvModelError(f"{path.name}: {raw.get('id', '?')}: {where}: {first['msg']}") from None
-    ids = [row.id for row in rows]  # type: ignore[attr-defined]
-    if ids != sorted(set(ids)):
-        raise KvModelError(f"{path.name}: ids must be sorted and unique")
+            where = ".".join(map(str, first["loc"])) or "row"
+            raise KvModelError(f"{file}: {raw.get('id', '?')}: {where}: {first['msg']}") from None
     return tuple(rows)
 
 
@@ -82,6 +90,37 @@ def engines() -> Mapping[str, Engine]:
 def derates() -> Mapping[str, Derates]:
     """Every family of fitted constants by id."""
     return _load("derate", Derates)
+
+
+@cache
+def transports() -> Mapping[str, Transport]:
+    """Every way in which bytes travel, by id."""
+    return _load("transport", Transport)
+
+
+@cache
+def measurements() -> Mapping[str, Measurement]:
+    """Every published measurement by id, series by series, rows as the source orders them."""
+    path = data_folder() / "measurements.toml"
+    rows = validated(path.name, measurement_rows(path), Measurement)
+    found = MappingProxyType({row.id: row for row in rows})
+    if len(found) < len(rows):
+        raise KvModelError(f"{path.name}: ids must be unique")
+    return found
+
+
+def measurement_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of `[[series]]` in a TOML file, each with what its series shares, id `series/at`."""
+    for series in tomllib.loads(path.read_text(encoding="utf-8"))["series"]:
+        yield from _rows_of(series)
+
+
+def _rows_of(series: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The rows of one series, each with what all share."""
+    shared = {key: value for key, value in series.items() if key not in ("id", "rows")}
+    for row in series["rows"]:
+        own = {key: value for key, value in row.items() if key != "at"}
+        yield {**shared, **own, "id": f"{series['id']}/{row['at']}"}
 
 
 @cache

@@ -22,6 +22,7 @@ TABLES = {
     "links": registry.links,
     "engines": registry.engines,
     "derates": registry.derates,
+    "transports": registry.transports,
 }
 NAMED = {
     "models": (
@@ -58,8 +59,8 @@ def test_rows_are_sorted_by_id(rows: Mapping[str, Sourced]) -> None:
 
 
 def test_every_file_of_data_is_read() -> None:
-    configs = {"config_defaults", "config_refusals"}
-    assert {path.stem for path in registry.data_folder().glob("*.toml")} == set(TABLES) | configs
+    others = {"config_defaults", "config_refusals", "measurements"}
+    assert {path.stem for path in registry.data_folder().glob("*.toml")} == set(TABLES) | others
 
 
 def test_no_name_stands_for_two_models() -> None:
