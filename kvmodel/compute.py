@@ -13,11 +13,12 @@ from functools import lru_cache
 
 from kvmodel.dtypes import BYTES_PER_ELEMENT
 from kvmodel.numeric import Num, minimum
+from kvmodel.pairs import LayerShape, full_pairs, shape_of
 from kvmodel.parameters import layer_parameters, model_parameters
 from kvmodel.records.derates import PhaseFit
 from kvmodel.records.model import ModelSpec, Moe
 from kvmodel.registry import derates
-from kvmodel.terms import LayerShape, Placement, Work, decode_terms, full_pairs, layer_flop, passes, prefill_terms, shape_of
+from kvmodel.terms import Placement, Work, decode_terms, layer_flop, passes, prefill_terms
 
 GRID_BELOW_MEASURED = 0.22
 """The operator tables read up to this much below measured TTFT at 8k tokens (see the derates' source)."""

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from kvmodel.cache import LayerCache, layer_cache
 from kvmodel.dtypes import BYTES_PER_ELEMENT, MATMUL_DTYPE
-from kvmodel.numeric import Num, ceil_div, minimum, power
+from kvmodel.numeric import Num, ceil_div
+from kvmodel.pairs import shape_of
 from kvmodel.parameters import LayerParameters, layer_parameters
 from kvmodel.records.hardware import Accelerator
 from kvmodel.records.model import Chunked, Compressed, Dense, Full, LayerGroup, Linear, Mla, ModelSpec, Moe, Shared, Sliding
@@ -91,53 +92,6 @@ class Work:
     def plus(self, other: Work) -> Work:
         """Amounts added."""
         return Work(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
-
-
-@dataclass(frozen=True, slots=True)
-class LayerShape:
-    """What decides how many pairs a layer computes and how many experts it touches."""
-
-    cap_tokens: float
-    """Window, chunk or top-k; 0 where attention is not capped."""
-    chunked: bool
-    """The cap is a local chunk, not a sliding window."""
-    miss: float
-    """Share of experts one token misses: 1 - k/E; 1 without experts."""
-
-    def capped_pairs(self, new: Num, held: Num) -> Num:
-        """(query, key) pairs inside the cap for `new` tokens after `held` ones."""
-        return self._integral(held + new) - self._integral(held)
-
-    def _integral(self, position: Num) -> Num:
-        cap = self.cap_tokens
-        if self.chunked:
-            whole = position // cap
-            return whole * cap * cap / 2 + (position - whole * cap) ** 2 / 2
-        inside = minimum(position, cap)
-        return inside * inside / 2 + cap * (position - inside)
-
-    def touched(self, tokens: Num) -> Num:
-        """Expected share of routed experts that `tokens` tokens touch."""
-        return 1.0 - power(self.miss, tokens)
-
-
-def full_pairs(new: Num, held: Num) -> Num:
-    """Causal (query, key) pairs of `new` tokens after `held` ones."""
-    return new * held + new * new / 2
-
-
-def shape_of(group: LayerGroup) -> LayerShape:
-    """The counting shape of one layer."""
-    attention, ffn = group.attention, group.ffn
-    cap = 0
-    if isinstance(attention, Sliding | Shared):
-        cap = attention.window or 0
-    if isinstance(attention, Chunked):
-        cap = attention.chunk
-    if group.indexer:
-        cap = group.indexer.top_k * (attention.ratio if isinstance(attention, Compressed) else 1)
-    miss = 1.0 - ffn.top_k / ffn.experts if isinstance(ffn, Moe) else 1.0
-    return LayerShape(float(cap), isinstance(attention, Chunked), miss)
 
 
 def layer_flop(group: LayerGroup, hidden: int) -> Work:

@@ -20,8 +20,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import lsq_linear
 
+from kvmodel.pairs import full_pairs, shape_of
 from kvmodel.registry import accelerators, data_folder, find_model
-from kvmodel.terms import PREFILL_TERMS, Placement, decode_terms, full_pairs, prefill_terms, shape_of
+from kvmodel.terms import PREFILL_TERMS, Placement, decode_terms, prefill_terms
 
 SYSTEMS = {"a100_sxm": "a100-sxm", "h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm", "b200_sxm": "b200-sxm", "gb200": "gb200"}
 DTYPES = {"bf16": ("bf16", "bf16"), "fp8_static": ("fp8", "fp8"), "fp8_block+kvbf16": ("fp8", "bf16")}

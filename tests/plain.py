@@ -62,7 +62,7 @@ class LayerBytes:
     token: float
     """For each missing token."""
     at_end: float
-    """Windows and state, which are final only when the prompt is."""
+    """Windows, sums of tokens not merged yet, and state, which are final only when the prompt is."""
     missing: int
 
     @property
@@ -83,7 +83,7 @@ def layer_bytes(plan: Plan, group: int, tokens: int, known: int) -> LayerBytes:
     wire, missing = plan.wires[group], tokens - known
     c = wire.cache
     token = (c.growing * wire.ratio + c.indexer) * wire.copies
-    window = min(missing, c.cap_tokens) * c.capped * wire.ratio * wire.copies
+    window = (min(missing, c.cap_tokens) * c.capped * wire.ratio + min(missing, c.tail_tokens) * c.tail) * wire.copies
     return LayerBytes(token, window + (c.state if missing else 0.0), missing)
 
 
@@ -96,7 +96,7 @@ def layer_messages(plan: Plan, group: int, missing: int) -> float:
     if cache.state:
         return 1.0
     blocks = -(-missing // plan.block)
-    if cache.capped:
+    if cache.capped and not (cache.growing or cache.indexer):
         blocks = min(blocks, int(-(-cache.cap_tokens // plan.block)))
     return max(1.0, blocks * per_block)
 

@@ -19,6 +19,7 @@ MODELS = (
     "llama-2-7b",
     "deepseek-v3",
     "deepseek-v3.2",
+    "deepseek-v4-flash",
     "gpt-oss-120b",
     "gemma-3-27b",
     "gemma-3n-e4b",

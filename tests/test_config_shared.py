@@ -55,32 +55,3 @@ def test_a_published_configuration_counts_the_registry_s_parameters(row: dict[st
         counts = model_parameters(model)
         assert read.total == pytest.approx(counts.total, rel=0.03)
         assert read.active == pytest.approx(counts.active, rel=0.03)
-
-
-BYTES = {
-    "cfg01_qwen3_4b": 147_456,
-    "cfg02_mixtral_8x22b_null_head_dim": 229_376,
-    "cfg04_phi2_null_kv_heads": 327_680,
-    "cfg06_gemma3_4b_minimal": 20_480,
-    "cfg07_falcon7b_resaved": 8_192,
-    "cfg09_gpt2": 36_864,
-    "cfg11_chatglm3_6b": 28_672,
-    "cfg12_gptj_6b": 458_752,
-    "cfg14_qwq32b_max_window_layers": 262_144,
-    "cfg16_gemma4_null_global_heads": 4_096,
-    "cfg17_gemma3n_e4b_shared": 8_192,
-    "cfg19_nemotron_h_pattern": 8_192,
-    "cfg22_qwen_hybrid_interval": 65_536,
-    "cfg23_kimi_k3_hybrid_mla": 27_648,
-    "cfg24_deepseek_v3": 70_272,
-    "cfg26_modelopt_kv_scheme": 126_976,
-    "cfg27_deepseek_v32": 61 * (1152 + 132),
-    "cfg31_mistral_params": 131_072,
-    "cfg32_kimi_k25_nested_mla": 70_272,
-}
-
-
-@pytest.mark.parametrize("name", BYTES)
-def test_a_reported_case_has_the_right_bytes(name: str) -> None:
-    text = (SHARED / "cases" / "files" / f"{name}.json").read_text()
-    assert model_cache(parse_model_config(text).model).bytes_per_token == BYTES[name]

@@ -27,7 +27,8 @@ TABLES = {
 NAMED = {
     "models": (
         "llama-2-7b llama-3.1-8b llama-3-70b llama-3.1-405b mixtral-8x7b qwen3-32b qwen3-235b-a22b deepseek-v2-lite deepseek-v3 "
-        "deepseek-r1 deepseek-v3.2 gpt-oss-120b gemma-3-27b llama-4-scout qwen3-next-80b-a3b nemotron-3-super"
+        "deepseek-r1 deepseek-v3.2 deepseek-v4-flash deepseek-v4-pro gpt-oss-120b gemma-3-27b llama-4-scout qwen3-next-80b-a3b "
+        "nemotron-3-super"
     ),
     "accelerators": "a100-sxm h100-sxm h100-pcie h200-sxm h20 b200-sxm b300-sxm gb200 mi300x mi325x mi355x l40s rtx-pro-6000",
     "links": (
@@ -78,6 +79,7 @@ def test_no_name_stands_for_two_models() -> None:
         ("meta-llama/Meta-Llama-3-70B", "llama-3-70b"), ("LLAMA-3-70B", "llama-3-70b"), (" llama-3-70b ", "llama-3-70b"),
         ("deepseek-ai/DeepSeek-R1", "deepseek-r1"), ("openai/gpt-oss-120b", "gpt-oss-120b"), ("Qwen/Qwen3-32B", "qwen3-32b"),
         ("meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b"), ("google/gemma-3-27b-it", "gemma-3-27b"),
+        ("deepseek-ai/DeepSeek-V4-Pro", "deepseek-v4-pro"), ("deepseek-ai/DeepSeek-V4-Flash", "deepseek-v4-flash"),
     ],
 )  # fmt: skip
 def test_a_model_is_found_by_its_hugging_face_name_whatever_the_case(typed: str, found: str) -> None:

@@ -136,7 +136,7 @@ def kind_text(group: LayerGroup) -> str:
         "sliding": lambda: f"K and V of the last {count_text(a.window)} tokens, {a.kv_heads} heads of {a.k_dim}",
         "chunked": lambda: f"K and V of a chunk of {count_text(a.chunk)} tokens, {a.kv_heads} heads of {a.k_dim}",
         "mla": lambda: f"a latent of {a.latent} + {a.rope}",
-        "compressed": lambda: f"a window of {count_text(a.window)} tokens and compressed rows",
+        "compressed": lambda: f"rows of the last {count_text(a.window)} tokens" + (f", one row for every {a.ratio}" if a.ratio else ""),
         "shared": lambda: "nothing: another layer's cache",
         "none": lambda: "nothing: no attention",
         "linear": lambda: f"a state of fixed size ({a.variant})",
@@ -149,7 +149,7 @@ def groups_block(plan: Plan) -> dict[str, Any]:
     rows = []
     for group, (count, layer) in zip(plan.model.groups, plan.cache.layers, strict=True):
         cells = [f"{count} ×", kind_text(group), exact_bytes_text(layer.growing + layer.indexer), exact_bytes_text(layer.capped)]
-        rows.append([*cells, exact_bytes_text(layer.state + layer.tail)])
+        rows.append([*cells, exact_bytes_text(layer.state + layer.tail * layer.tail_tokens)])
     return table_block("Layers by kind", ("Layers", "Each keeps", "a token", "a token in window", "state"), rows)
 
 

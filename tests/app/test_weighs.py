@@ -59,12 +59,20 @@ def test_the_rank_map_names_senders_and_receivers():
 
 
 @pytest.mark.parametrize(
-    "model", ["nemotron-3-super", "qwen3-next-80b-a3b", "llama-4-scout", "deepseek-v3.2", "gemma-3n-e4b", "jamba-1.5-mini"]
+    "model",
+    ["nemotron-3-super", "qwen3-next-80b-a3b", "llama-4-scout", "deepseek-v3.2", "deepseek-v4-flash", "gemma-3n-e4b", "jamba-1.5-mini"],
 )
 def test_every_kind_of_layer_has_words(model):
     o = over(model=model)
     assert len(json.dumps(weighs.groups_block(o.plan))) > 100
     assert weighs.ranks_block(o.plan)
+
+
+def test_merged_rows_say_how_many_tokens_share_one_and_what_waits_to_be_merged():
+    block = json.dumps(weighs.groups_block(over(model="deepseek-v4-flash").plan))
+    assert '"rows of the last 128 tokens"' in block
+    assert '"rows of the last 128 tokens, one row for every 4 with an indexer"' in block
+    assert "81,920" in block  # 8 tokens of 2 x (512 + 128) elements, a key and a weight in FP32 each
 
 
 def view():
