@@ -19,7 +19,7 @@ from app import controls, reading
 from app.live import Board
 from app.over import token_positions
 from app.state import State, from_link
-from app.views import critical_length, next_turn, one_request, weighs, wire
+from app.views import critical_length, measured, next_turn, one_request, weighs, wire
 from kvmodel import registry
 
 MAX_QUERY = 2_000
@@ -35,6 +35,7 @@ PICTURES: dict[str, tuple[Callable[[State], Board], tuple[str, ...]]] = {
     "critical-length": (partial(_over_prompt, critical_length.picture), ("batch", "prompt_tokens")),
     "next-turn": (next_turn.picture, next_turn.SLIDERS),
     "wire": (partial(_over_prompt, wire.picture), ("in_flight", "prompt_tokens")),
+    "measured": (measured.picture, ("batch", "prompt_tokens")),
     "weighs": (partial(_over_prompt, weighs.picture), ("batch", "prompt_tokens")),
 }
 """By view: how its pictures are described, and its sliders."""
@@ -44,7 +45,7 @@ def choice_of(name: str, label: str) -> Any:
     """The value that a control shows as `label`. Raises KeyError: no such control, or no such choice."""
     if name in ("prefill_tp", "decode_tp"):
         return {str(degree): degree for degree in controls.TP_DEGREES}[label]
-    if name not in (*reading.IN_SIGHT, "overlap"):
+    if name not in (*reading.IN_SIGHT, "overlap", "measured_link", "measured_engine"):
         raise KeyError(name)
     return {controls.name_of(name, value): value for value in controls.options_of(name)}[label]
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import streamlit as st
 
+from app.charts.measured import ALL, YOURS, engines_measured, links_measured
 from app.live import block, static_block
 from app.over import batch_positions, nearest, token_positions
 from app.reading import ARRIVED, MORE, MORE_BESIDE, has_mla, overlaps, text_key
@@ -26,6 +27,11 @@ _NAMES: dict[str, Callable[[], Any]] = {
     "prefill_accelerator": registry.accelerators,
     "decode_accelerator": registry.accelerators,
 }
+_FILTERS: dict[str, Callable[[], Sequence[str]]] = {
+    "measured_link": lambda: (YOURS, ALL, *links_measured()),
+    "measured_engine": lambda: (ALL, *engines_measured()),
+}
+_FILTER_NAMES = {YOURS: "the chosen link", ALL: "all"}
 _PLACEHOLDERS = {"block_tokens": "the engine's", "chunk_tokens": "the engine's", "link_gbytes_per_s": "the link's"}
 
 
@@ -49,6 +55,8 @@ def options_of(name: str) -> list[str]:
     if name in _NAMES:
         rows = _NAMES[name]()
         return sorted(rows, key=(lambda i: rows[i].bandwidth) if name == "link" else (lambda i: rows[i].name.lower()))
+    if name in _FILTERS:
+        return list(_FILTERS[name]())
     annotation = field_of(name).annotation
     return [str(v) for part in (annotation, *get_args(annotation)) if get_origin(part) is Literal for v in get_args(part)]
 
@@ -57,6 +65,9 @@ def name_of(name: str, value: Any) -> str:
     """How a choice is shown."""
     if name == "model" and not isinstance(value, str):
         return str(value.name)
+    if name in _FILTERS:
+        rows: Any = registry.links() if name == "measured_link" else registry.engines()
+        return _FILTER_NAMES.get(value) or str(rows[value].name)
     return str(_NAMES[name]()[value].name) if name in _NAMES and value in _NAMES[name]() else str(value)
 
 
@@ -100,6 +111,13 @@ def _input(column: Any, state: State, name: str) -> None:
 def draw_overlap(scenario: Scenario) -> None:
     """What may cross while prefill computes: stands at the head of the picture it changes."""
     st.segmented_control(label_of("overlap"), overlaps(scenario), key="overlap", required=True, help=help_of("overlap"))
+
+
+def draw_filters(state: State) -> None:
+    """Which measurements are shown: stands at the head of their picture."""
+    left, right, _ = st.columns([1, 1, 1.2], gap="small")
+    _choice(left, state, "measured_link")
+    _choice(right, state, "measured_engine")
 
 
 def _set(key: str, value: Any) -> str:

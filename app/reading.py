@@ -29,6 +29,8 @@ MORE = (
     ),
     ("Your own measurements", ("prefill_seconds", "decode_step_seconds", "link_gbytes_per_s")),
 )
+FILTERS = {"measured": ("measured_link", "measured_engine")}
+"""Choices at the head of a view's picture."""
 MORE_BESIDE = {
     "next-turn": ("generated_tokens", "local_prefill_tokens"),
     "wire": ("senders", "fabric", "decode_pool_gbytes", "failure_probability", "detection_seconds", "recovery", "lease_seconds"),
@@ -42,7 +44,12 @@ def read(state: State, session: Session, sliders: Sequence[str]) -> State:
     notes: list[str] = []
     changes: dict[str, Any] = {}
     beside: dict[str, Any] = {}
-    for name in (*IN_SIGHT, *sliders, *(_unfolded(session["view"]) if session.get("more_inputs") else ())):
+    for name in (
+        *IN_SIGHT,
+        *sliders,
+        *FILTERS.get(session.get("view", ""), ()),
+        *(_unfolded(session["view"]) if session.get("more_inputs") else ()),
+    ):
         (beside if name in BESIDE else changes)[name] = _said(session, name, state.value(name), notes)
     if not has_mla(changes["model"]) and changes["kv_dtype"] in PACKED_MLA_ROW_BYTES:
         changes["kv_dtype"] = Scenario.model_fields["kv_dtype"].default

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 from zlib import crc32
 
+from app.seen import Seen
 from kvmodel.errors import KvModelError
 from kvmodel.plan import plan_of
 from kvmodel.records.model import ModelSpec
@@ -20,6 +21,7 @@ TURN_FIELDS = ("history_tokens", "delta_tokens", "generated_tokens", "local_pref
 BESIDE: dict[str, tuple[str, type[Inputs]]] = {
     **dict.fromkeys(TURN_FIELDS, ("turn", Turn)),
     **dict.fromkeys(Traffic.model_fields, ("traffic", Traffic)),
+    **dict.fromkeys(Seen.model_fields, ("seen", Seen)),
 }
 """Inputs beside the scenario's: the part of the state that holds them, and their record."""
 URL_KEYS = (*Scenario.model_fields, *BESIDE)
@@ -33,12 +35,13 @@ def record_of(name: str) -> type[Inputs]:
 
 @dataclass
 class State:
-    """What a session has chosen: a scenario, a turn, the traffic, and notes about what could not be used."""
+    """What a session has chosen: a scenario, a turn, the traffic, which measurements are shown, and notes about what could not be used."""
 
     scenario: Scenario = field(default_factory=Scenario)
     turn: Turn = field(default_factory=Turn)
     notes: list[str] = field(default_factory=list)
     traffic: Traffic = field(default_factory=Traffic)
+    seen: Seen = field(default_factory=Seen)
 
     def query(self) -> str:
         """The link's query: only what differs from the defaults. A configuration of the reader's own stays out of it."""

@@ -60,7 +60,7 @@ def token_axis(low: int, high: int) -> dict[str, object]:
 
 def time_axis(low: float, high: float) -> dict[str, object]:
     """A logarithmic axis of seconds, a tick a decade."""
-    names = {-6: "1 µs", -5: "10 µs", -4: "0.1 ms", -3: "1 ms", -2: "10 ms", -1: "100 ms"}
+    names = {-9: "1 ns", -8: "10 ns", -7: "0.1 µs", -6: "1 µs", -5: "10 µs", -4: "0.1 ms", -3: "1 ms", -2: "10 ms", -1: "100 ms"}
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     text = {d: names.get(d, f"{10**d:,} s" if d >= 0 else f"1e{d} s").replace(" ", NARROW_SPACE) for d in decades}
     return log_axis(low, high, [10.0**d for d in decades], [text[d] for d in decades])

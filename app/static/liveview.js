@@ -4,7 +4,6 @@
 // element of it), {"$col": name} for a whole column and {"$c": name} for a colour of the current theme.
 // A view comes with the values of the position it stands at; the table over all positions follows by
 // itself, once for all views.
-
 //
 // What does not change keeps its identity: Plotly takes an array it has seen for unchanged, and then
 // draws only what moved.
@@ -97,6 +96,12 @@ function part([text, meaning]) {
   return node;
 }
 
+// A mark whose data carry an address opens it.
+function openMark(node) {
+  const address = node._hoverdata?.[0]?.customdata?.[1];
+  if (/^https:/.test(address)) window.open(address, "_blank", "noopener");
+}
+
 const paintings = new WeakMap(); // by figure: its layouts in the colours of a theme
 function painted(figure, width, mode, colours) {
   if (!paintings.has(figure)) paintings.set(figure, {});
@@ -185,6 +190,7 @@ class View {
     node.setAttribute("role", "img");
     node.figure = item;
     this.near.observe(node);
+    node.addEventListener("click", () => openMark(node));
     return node;
   }
 

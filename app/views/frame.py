@@ -132,7 +132,8 @@ def asked(here: Frame) -> dict[str, Any]:
     """How the browser asks ahead for another choice: not for a model that only this session knows."""
     if here.state.is_own():
         return {}
-    return {"view": st.session_state["view"], "query": here.state.query(), "names": [*reading.IN_SIGHT, "overlap"]}
+    view: str = st.session_state["view"]
+    return {"view": view, "query": here.state.query(), "names": [*reading.IN_SIGHT, "overlap", *reading.FILTERS.get(view, ())]}
 
 
 def link_data(state: State) -> dict[str, Any]:

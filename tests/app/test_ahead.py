@@ -11,7 +11,14 @@ from streamlit.testing.v1 import AppTest
 from app.ahead import PICTURES, ahead, answer, choice_of
 from tests.app.test_page import views
 
-MODULES = {"one-request": "one_request", "critical-length": "critical_length", "next-turn": "next_turn", "wire": "wire", "weighs": "weighs"}
+MODULES = {
+    "one-request": "one_request",
+    "critical-length": "critical_length",
+    "next-turn": "next_turn",
+    "wire": "wire",
+    "measured": "measured",
+    "weighs": "weighs",
+}
 CHOICES = [
     ("model", "DeepSeek-V3", "deepseek-v3"),
     ("prefill_tp", "4", 4),

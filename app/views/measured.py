@@ -1,0 +1,72 @@
+"""Measured: published transfers beside the model, with what is left between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from app import controls
+from app.charts import measured
+from app.live import Board, block, first
+from app.over import evaluate_over
+from app.state import State
+from app.views import frame
+from kvmodel import Scenario, registry, sweep
+
+HOW = (
+    "Each mark is one number somebody published, a click opens the page that prints it. The model's curves are those of how the bytes "
+    "travelled (RDMA by a thin library, a serving engine's connector, NCCL, …), each with constants fitted to all published rows of its "
+    "kind; tests judge them with the source in question left out. The band is within 25\u202f% of the model; rings are the same rows "
+    "against bytes over nominal bandwidth."
+)
+MISSES = "Rows the model misses by more than 25\u202f% are listed first; their notes say under which conditions they were taken."
+
+
+def show() -> None:
+    """Draw the view: the chart first, then the answer, then the filter and the rest."""
+    here = frame.frame("measured")
+    board = picture(here.state)
+    with here.figure:
+        filters, chart = st.container(key="overlap_row"), st.container()
+    with chart:
+        board.mount("measured_view")
+    with here.answer:
+        board.mount("answer_view")
+    with here.rest:
+        board.mount("residual_view", "rows_view")
+    with filters:
+        controls.draw_filters(here.state)
+    frame.show_inputs(board, here, lambda name, values: measured.you_table(evaluate_over(here.state.scenario, name, values)))
+
+
+def picture(state: State) -> Board:
+    """The view's charts and texts."""
+    scenario, board = state.scenario, frame.board_of(state, frame.PROMPT_SLIDERS)
+    asked, engine = state.seen.measured_link, state.seen.measured_engine
+    link = scenario.link if asked == measured.YOURS else asked
+    shown = measured.kept(link, engine)
+    answer = measured.sentence(shown, _where(link, engine))
+    if not shown and asked == measured.YOURS:
+        shown = measured.kept(measured.ALL, engine)
+    now: dict[str, Any] = first(measured.you_table(evaluate_over(scenario, "prompt_tokens", (scenario.prompt_tokens,))))
+    now |= {"answer": answer, "answer.text": "".join(text for text, _ in answer)}
+    board.view("measured_view", [measured.measured_figure(shown, reach_of(scenario))], now)
+    frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
+    left = [block("h2", "What is left", class_="kv-h2"), measured.residual_figure(shown), block("p", HOW, class_="kv-note")]
+    board.view("residual_view", left, now, later=True)
+    listed = [block("h2", "Published against modelled", class_="kv-h2"), measured.rows_block(shown), block("p", MISSES, class_="kv-note")]
+    board.view("rows_view", listed, now, later=True)
+    return board
+
+
+def reach_of(scenario: Scenario) -> list[tuple[float, float]]:
+    """(bytes, seconds) of the shortest and of a long prompt, and of the scenario itself."""
+    swept = sweep(scenario, prompt_tokens=[128, 131_072, scenario.prompt_tokens])
+    return list(zip(swept.kv.wire_bytes.tolist(), swept.transfer.seconds.tolist(), strict=True))
+
+
+def _where(link: str, engine: str) -> str:
+    near = "" if link == measured.ALL else f"near {registry.links()[link].name}"
+    by = "" if engine == measured.ALL else f"with {registry.engines()[engine].name}"
+    return " ".join(word for word in (near, by) if word) or "on every kind of link"
