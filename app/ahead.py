@@ -7,8 +7,8 @@ HTTP, while that goes on; what the run then sends is the same, and drawn once.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -16,29 +16,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app import controls, reading
-from app.live import Board
-from app.over import token_positions
-from app.state import State, from_link
-from app.views import critical_length, measured, next_turn, one_request, weighs, wire
+from app.catalog import VIEWS
+from app.state import from_link
 from kvmodel import registry
 
 MAX_QUERY = 2_000
 """Characters of a scenario's query."""
-
-
-def _over_prompt(picture: Callable[[State, tuple[int, ...]], Board], state: State) -> Board:
-    return picture(state, token_positions(state.scenario.prompt_tokens))
-
-
-PICTURES: dict[str, tuple[Callable[[State], Board], tuple[str, ...]]] = {
-    "one-request": (one_request.picture, ("batch", "prompt_tokens")),
-    "critical-length": (partial(_over_prompt, critical_length.picture), ("batch", "prompt_tokens")),
-    "next-turn": (next_turn.picture, next_turn.SLIDERS),
-    "wire": (partial(_over_prompt, wire.picture), ("in_flight", "prompt_tokens")),
-    "measured": (measured.picture, ("batch", "prompt_tokens")),
-    "weighs": (partial(_over_prompt, weighs.picture), ("batch", "prompt_tokens")),
-}
-"""By view: how its pictures are described, and its sliders."""
 
 
 def choice_of(name: str, label: str) -> Any:
@@ -56,7 +39,7 @@ def ahead(view: str, query: str, name: str, label: str) -> bytes:
 
     Raises KeyError: no such view, control or choice.
     """
-    picture, sliders = PICTURES[view]
+    shown = VIEWS[view]
     before = from_link(dict(parse_qsl(query[:MAX_QUERY])))
     engine = registry.engines()[before.scenario.engine]
     session = {
@@ -65,8 +48,8 @@ def ahead(view: str, query: str, name: str, label: str) -> bytes:
         "view": view,
         name: choice_of(name, label),
     }
-    state = reading.read(before.bare(), session, sliders)
-    return json.dumps({"views": picture(state).views}, allow_nan=False, separators=(",", ":")).encode()
+    state = reading.read(before.bare(), session, shown.sliders)
+    return json.dumps({"views": shown.at(state).views}, allow_nan=False, separators=(",", ":")).encode()
 
 
 def answer(request: Request) -> Response:

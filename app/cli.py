@@ -23,6 +23,7 @@ from kvmodel.parameters import model_parameters
 from kvmodel.ranks import RankShare, rank_share
 from kvmodel.records.base import Record
 from kvmodel.scenario import Scenario, from_text, parse_text, read_field
+from kvmodel.traffic import Traffic
 from kvmodel.turn import Turn
 
 Json = dict[str, Any]
@@ -70,7 +71,14 @@ def _parser() -> argparse.ArgumentParser:
         if name == "model":
             command.add_argument("model_name", metavar="ID|config.json", help="id or alias of a model, or a configuration file")
         if name == "list":
-            command.add_argument("kind", choices=("models", "accelerators", "links", "engines"))
+            command.add_argument("kind", choices=("models", "accelerators", "links", "engines", "charts"))
+        if name == "chart":
+            command.add_argument("chart_name", metavar="NAME", help="a chart of `kv-handoff list charts`")
+            command.add_argument("--out", required=True, help="file to write: .html, .svg, .png, .json or .csv")
+            command.add_argument("--size", default="", help="WIDTHxHEIGHT in pixels, of an image")
+            command.add_argument("--theme", default="light", help="light, dark, or auto: the reader's own")
+            command.add_argument("--shared-js", action="store_true", help="keep the script in a file beside the page, for several charts")
+            command.add_argument("--explorer", default="", help="address of a page to open the scenario in")
         if name == "serve":
             command.add_argument("--port", default="8501", help="port of the page")
             command.add_argument("--no-browser", action="store_true", help="do not open a browser")
@@ -187,9 +195,26 @@ def _rank_row(share: RankShare, tp: int, tokens: int) -> Json:
 
 def _list(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     read_flags(rest, [])
-    rows = getattr(registry, options.kind)().values()
-    listed = [answers.row_of(row) for row in rows]
+    if options.kind == "charts":
+        from app.catalog import CHARTS
+
+        listed = [{"id": chart.name, "name": chart.title, "view": chart.view} for chart in CHARTS.values()]
+    else:
+        listed = [answers.row_of(row) for row in getattr(registry, options.kind)().values()]
     return {options.kind: listed}, answers.table_text(listed)
+
+
+def _chart(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
+    from app.export import command
+    from app.state import BESIDE
+
+    texts = read_flags(rest, [*Scenario.model_fields, *BESIDE])
+    scenario = scenario_of({name: text for name, text in texts.items() if name not in BESIDE})
+    written = command.write_chart(
+        options.chart_name, command.state_of(scenario, texts), options.out,
+        size=options.size, theme=options.theme, shared=options.shared_js, explorer=options.explorer,
+    )  # fmt: skip
+    return written, command.written_text(written)
 
 
 def check_address(address: str, port: str) -> None:
@@ -225,6 +250,7 @@ _COMMANDS: dict[str, tuple[Any, str, Sequence[type[Record]]]] = {
         "bytes a model's cache takes; --tp N, --kv-dtype D, --tokens N, --attention-dp N, --pp N; of a file --speculation on",
         (),
     ),
+    "chart": (_chart, "one chart as a file: html, svg, png, json or csv", (Scenario, Turn, Traffic)),
     "list": (_list, "what can be named", ()),
     "serve": (_serve, "start the page", ()),
 }

@@ -9,16 +9,14 @@ import streamlit as st
 
 from app.charts.measured import ALL, YOURS, engines_measured, links_measured
 from app.live import block, static_block
-from app.over import batch_positions, nearest, token_positions
+from app.over import nearest, positions_of
 from app.reading import ARRIVED, MORE, MORE_BESIDE, has_mla, overlaps, text_key
 from app.state import State, record_of
 from kvmodel import registry
 from kvmodel.display import count_text
 from kvmodel.dtypes import PACKED_MLA_ROW_BYTES
-from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario, allowed_values
+from kvmodel.scenario import Scenario, allowed_values
 
-COUNTED = ("batch", "in_flight")
-"""Sliders over powers of two, 1 to 256."""
 TP_DEGREES = (1, 2, 4, 8, 16, 32, 64)
 _NAMES: dict[str, Callable[[], Any]] = {
     "model": registry.models,
@@ -149,10 +147,7 @@ def _degree(column: Any, scenario: Scenario, name: str) -> None:
 
 def slider_values(state: State, name: str) -> tuple[int, ...]:
     """Positions of a slider, the value the session started with among them."""
-    asked = st.session_state.setdefault(f"asked_{name}", state.value(name))
-    if name in COUNTED:
-        return batch_positions(asked)
-    return token_positions(asked, high=MAX_PROMPT_TOKENS if name == "prompt_tokens" else MAX_PROMPT_TOKENS // 2)
+    return positions_of(name, st.session_state.setdefault(f"asked_{name}", state.value(name)))
 
 
 def _slider(column: Any, state: State, name: str) -> Any:

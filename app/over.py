@@ -19,6 +19,8 @@ from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario
 
 SLIDER_LOW, SLIDER_HIGH = 128, MAX_PROMPT_TOKENS
 PER_DOUBLING = 6
+COUNTED = ("batch", "in_flight")
+"""Sliders over powers of two, 1 to 256."""
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
@@ -33,6 +35,13 @@ def token_positions(*extra: int, low: int = SLIDER_LOW, high: int = SLIDER_HIGH)
 def batch_positions(*extra: int) -> tuple[int, ...]:
     """Positions of the batch slider."""
     return tuple(sorted({*BATCHES, *extra}))
+
+
+def positions_of(slider: str, value: int) -> tuple[int, ...]:
+    """Positions of a slider by its name, `value` among them."""
+    if slider in COUNTED:
+        return batch_positions(value)
+    return token_positions(value, high=MAX_PROMPT_TOKENS if slider == "prompt_tokens" else MAX_PROMPT_TOKENS // 2)
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def _layout(own: LinkRow, table: Table, drawn: Sequence[LinkRow], *, narrow: boo
         "margin": {"l": 52, "r": 82 if narrow else 84, "t": 8, "b": 44},
         "xaxis": {**token_axis(tokens[0], tokens[-1]), "title": {"text": "prompt tokens"}, "fixedrange": True},
         "yaxis": {**time_axis(low, high), "fixedrange": True, "showgrid": True},
-        "annotations": _notes(own, table, size, narrow=narrow),
+        "annotations": _notes(own, table, size, free_spot(table, drawn, decades / (height - 52), 278 if narrow else 984), narrow=narrow),
         "shapes": _shapes(own, table, low),
     }
     return {"data": data, "layout": layout}
@@ -133,16 +133,15 @@ def _shapes(own: LinkRow, table: Table, low: float) -> list[Spec]:
     return shapes
 
 
-def _notes(own: LinkRow, table: Table, size: int, *, narrow: bool) -> list[Spec]:
+def _notes(own: LinkRow, table: Table, size: int, spot: int, *, narrow: bool) -> list[Spec]:
     blocked = "<b>link-bound</b>" if narrow else "<b>link-bound</b>: the wire outlasts prefill, so it cannot hide"
     covered = {"bgcolor": colour("bg"), "borderpad": 5}
-    third = len(table["c.tokens"]) // 3
     paper = {"xref": "paper", "yref": "paper"}
     above = {"xref": "paper", "xanchor": "right", "yshift": -12, "xshift": -4, "bgcolor": colour("bg")}
     notes = [
         note(blocked, 0.0, 1.0, "exposed_text", size, **paper, yanchor="top", xshift=14, yshift=-8),
-        note("prefill time", table["c.x"][third], math.log10(table["c.prefill"][third]), "prefill_text", size, xanchor="right", yshift=10),
-        note(at("c.step_text"), 1.0, math.log10(table["c.step"][-1]), "decode_text", size, **above),
+        note("prefill time", table["c.x"][spot], math.log10(table["c.prefill"][spot]), "prefill_text", size, xanchor="right", yshift=12),
+        note("decode step" if narrow else at("c.step_text"), 1.0, math.log10(table["c.step"][-1]), "decode_text", size, **above),
         note(at("c.you_text"), at("c.x"), 0.12, "ink", size, yref="paper", xanchor=at("c.you_anchor"), align="left", **covered),
     ]
     notes.append(disc(at("c.x"), at("c.you_y")))
@@ -151,6 +150,23 @@ def _notes(own: LinkRow, table: Table, size: int, *, narrow: bool) -> list[Spec]
         text = f"<b>critical: {tokens_text(point[0])}</b>"
         notes.append(note(text, math.log10(point[0]), 0.035, "wire_text", size, yref="paper", xanchor=anchor, **covered))
     return notes
+
+
+def free_spot(table: Table, drawn: Sequence[LinkRow], per_pixel: float, width: int) -> int:
+    """Position on the prefill curve whose label, above it and to its left, keeps farthest from every curve."""
+    x = np.asarray(table["c.x"])
+    span = (x[-1] - x[0]) * 84 / width
+    curves = [np.log10(np.maximum(table[name], 1e-12)) for name in ("c.prefill", *(f"c.{row.id}" for row in drawn))]
+    best, room = len(x) // 3, -1.0
+    for i in range(len(x)):
+        under = (x >= x[i] - span) & (x <= x[i])
+        if x[i] - span < x[0] or not table["c.prefill"][i]:
+            continue
+        centre = curves[0][i] + 12 * per_pixel
+        free = min(float(np.min(np.abs(curve[under] - centre))) for curve in curves)
+        if free > room * 1.02:
+            best, room = i, free
+    return best
 
 
 def _end_texts(own: LinkRow, drawn: Sequence[LinkRow], table: Table, per_pixel: float, size: int) -> Spec:

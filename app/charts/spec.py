@@ -47,20 +47,22 @@ class Figure:
         return {"class": f"kv-{self.name}", "wide": self.wide, "narrow": self.narrow, "alt": self.alt}
 
 
-def fill(spec: Spec, table: Mapping[str, Sequence[Any]], index: int, colours: Mapping[str, str]) -> Any:
-    """The spec with every placeholder replaced."""
+def fill(
+    spec: Spec, table: Mapping[str, Sequence[Any]], index: int, colours: Mapping[str, str], columns: Mapping[str, Any] | None = None
+) -> Any:
+    """The spec with every placeholder replaced; whole columns come from `columns`, the table's own unless given."""
     if isinstance(spec, list | tuple):
-        return [fill(item, table, index, colours) for item in spec]
+        return [fill(item, table, index, colours, columns) for item in spec]
     if not isinstance(spec, dict):
         return spec
     if "$at" in spec:
         value = table[spec["$at"]][index]
-        return fill(value[spec["$i"]] if "$i" in spec else value, table, index, colours)
+        return fill(value[spec["$i"]] if "$i" in spec else value, table, index, colours, columns)
     if "$col" in spec:
-        return table[spec["$col"]]
+        return (table if columns is None else columns)[spec["$col"]]
     if "$c" in spec:
         return colours[spec["$c"]]
-    return {key: fill(value, table, index, colours) for key, value in spec.items()}
+    return {key: fill(value, table, index, colours, columns) for key, value in spec.items()}
 
 
 def used(spec: Spec) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -42,7 +43,7 @@ def show() -> None:
         board.mount("links_view")
     with right:
         board.mount("ratio_view")
-    frame.show_prompt_inputs(board, here, table_of(here.state.scenario, positions))
+    frame.show_inputs(board, here, partial(tables, here.state))
 
 
 def picture(state: State, positions: Sequence[int]) -> Board:
@@ -58,6 +59,11 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     board.view("links_view", listed, now, later=True)
     board.view("ratio_view", beside(table), now, columns=table, later=True)
     return board
+
+
+def tables(state: State, name: str, values: tuple[int, ...]) -> Table:
+    """Everything that moves with a slider, over its positions: the batch moves nothing before it is let go."""
+    return table_of(state.scenario, values) if name == "prompt_tokens" else {}
 
 
 def table_of(scenario: Scenario, positions: Sequence[int]) -> Table:

@@ -12,6 +12,7 @@ from app import controls, reading
 from app.charts.scale import TOKEN_TICKS
 from app.charts.spec import Table, at
 from app.live import Board, Slider, block, static_block
+from app.over import COUNTED
 from app.state import URL_KEYS, State, from_link
 from kvmodel.display import count_text, rate_text, tick_text
 from kvmodel.evaluate import evaluate
@@ -100,7 +101,7 @@ def head_table(name: str, values: Sequence[int]) -> Table:
 
 def show_slider_head(board: Board, place: Any, name: str, values: Sequence[int], value: int) -> None:
     """Label, live value and ticks of a slider."""
-    counted = name in controls.COUNTED
+    counted = name in COUNTED
     ticks = [v for v in ((1, 8, 64, 256, 1024) if counted else TOKEN_TICKS) if v in values]
     marks = [
         block("span", str(v) if counted else tick_text(v), style=f"left:{100 * values.index(v) / (len(values) - 1):.2f}%") for v in ticks
@@ -111,11 +112,6 @@ def show_slider_head(board: Board, place: Any, name: str, values: Sequence[int],
     board.view(key, [head, scale], {f"head.{name}": count_text(value)})
     with place:
         board.mount(key)
-
-
-def show_prompt_inputs(board: Board, here: Frame, table: Table) -> None:
-    """The controls of a view that `table` moves with the prompt and that the batch only names."""
-    show_inputs(board, here, lambda name, _: table if name == "prompt_tokens" else {})
 
 
 def show_inputs(board: Board, here: Frame, table_of: Callable[[str, tuple[int, ...]], Table]) -> None:

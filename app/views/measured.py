@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from app import controls
 from app.charts import measured
+from app.charts.spec import Table
 from app.live import Board, block, first
 from app.over import evaluate_over
 from app.state import State
@@ -37,10 +40,15 @@ def show() -> None:
         board.mount("residual_view", "rows_view")
     with filters:
         controls.draw_filters(here.state)
-    frame.show_inputs(board, here, lambda name, values: measured.you_table(evaluate_over(here.state.scenario, name, values)))
+    frame.show_inputs(board, here, partial(tables, here.state))
 
 
-def picture(state: State) -> Board:
+def tables(state: State, name: str, values: tuple[int, ...]) -> Table:
+    """Where your scenario stands, over a slider's positions."""
+    return measured.you_table(evaluate_over(state.scenario, name, values))
+
+
+def picture(state: State, _: Sequence[int] = ()) -> Board:
     """The view's charts and texts."""
     scenario, board = state.scenario, frame.board_of(state, frame.PROMPT_SLIDERS)
     asked, engine = state.seen.measured_link, state.seen.measured_engine

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from app.charts import flow, turn, turn_bars
 from app.charts.spec import Table, at
 from app.live import Board, block, first
@@ -25,12 +28,12 @@ def show() -> None:
         board.mount("flow_view", "bars_view")
     with here.answer:
         board.mount("answer_view")
-    frame.show_inputs(board, here, lambda name, values: tables_of(here.state, name, values))
+    frame.show_inputs(board, here, partial(tables, here.state))
 
 
-def picture(state: State) -> Board:
+def picture(state: State, _: Sequence[int] = ()) -> Board:
     """The view's pictures and texts, at the turn itself."""
-    now, board = first(tables_of(state, "delta_tokens", (state.turn.delta_tokens,))), frame.board_of(state, SLIDERS)
+    now, board = first(tables(state, "delta_tokens", (state.turn.delta_tokens,))), frame.board_of(state, SLIDERS)
     board.view("flow_view", [flow.flow_figure()], now)
     texts = [block("p", at("stall"), class_="kv-note"), block("p", NOTE, class_="kv-note")]
     board.view("bars_view", [turn_bars.bars_figure(), *texts], now, later=True)
@@ -38,7 +41,7 @@ def picture(state: State) -> Board:
     return board
 
 
-def tables_of(state: State, name: str, values: tuple[int, ...]) -> Table:
+def tables(state: State, name: str, values: tuple[int, ...]) -> Table:
     """Everything the view shows, over a slider's positions."""
     rows = turn.turn_rows(state, name, values)
     return turn.turn_table(rows) | flow.flow_table(rows) | turn_bars.bars_table(rows)

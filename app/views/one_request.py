@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -52,11 +54,10 @@ def show() -> None:
         board.mount("behind_view")
     with overlap:
         controls.draw_overlap(scenario)
-    magnified = timeline.is_small(_alone(scenario).rows[0])
-    frame.show_inputs(board, here, lambda name, values: tables_of(evaluate_over(scenario, name, values), magnified=magnified))
+    frame.show_inputs(board, here, partial(tables, here.state))
 
 
-def picture(state: State) -> Board:
+def picture(state: State, _: Sequence[int] = ()) -> Board:
     """The view's charts and texts, at the state itself."""
     one = _alone(state.scenario)
     magnified = timeline.is_small(one.rows[0])
@@ -68,6 +69,12 @@ def picture(state: State) -> Board:
     board.view("levers_view", bars, now, later=True)
     board.view("behind_view", behind(one), now, later=True)
     return board
+
+
+def tables(state: State, name: str, values: tuple[int, ...]) -> Table:
+    """Everything that moves with a slider, over its positions."""
+    magnified = timeline.is_small(_alone(state.scenario).rows[0])
+    return tables_of(evaluate_over(state.scenario, name, values), magnified=magnified)
 
 
 def _alone(scenario: Scenario) -> Over:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from app import controls, own_config
 from app.charts import weighs
@@ -30,7 +31,7 @@ def show() -> None:
     with here.rest:
         board.mount("ranks_view")
         own_config.draw()
-    frame.show_prompt_inputs(board, here, table_of(here.state.scenario, positions))
+    frame.show_inputs(board, here, partial(tables, here.state))
 
 
 def picture(state: State, positions: Sequence[int]) -> Board:
@@ -45,6 +46,11 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     title = block("h2", "Who holds and sends which heads", class_="kv-h2")
     board.view("ranks_view", [title, weighs.ranks_block(plan), block("p", NOTE, class_="kv-note")], now)
     return board
+
+
+def tables(state: State, name: str, values: tuple[int, ...]) -> Table:
+    """Everything that moves with a slider, over its positions: bytes of one request do not depend on the batch."""
+    return table_of(state.scenario, values) if name == "prompt_tokens" else {}
 
 
 def table_of(scenario: Scenario, positions: Sequence[int]) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import streamlit as st
 
@@ -42,7 +43,7 @@ def show() -> None:
         board.mount("congestion_view")
     with right:
         board.mount("failure_view")
-    frame.show_inputs(board, here, lambda name, values: tables_of(here.state, name, values))
+    frame.show_inputs(board, here, partial(tables, here.state))
 
 
 def picture(state: State, positions: Sequence[int]) -> Board:
@@ -76,7 +77,7 @@ def lengths_of(scenario: Scenario, positions: Sequence[int]) -> Table:
     return over.table("pipelining", lambda o: pipelining.pipelining_table(o, offered))
 
 
-def tables_of(state: State, name: str, values: tuple[int, ...]) -> Table:
+def tables(state: State, name: str, values: tuple[int, ...]) -> Table:
     """Everything that moves with a slider, over its positions."""
     shared = congestion.shared_table(congestion.shared_rows(state, name, values))
     return shared if name == "in_flight" else shared | lengths_of(state.scenario, values)

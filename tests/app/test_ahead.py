@@ -8,7 +8,8 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
-from app.ahead import PICTURES, ahead, answer, choice_of
+from app.ahead import ahead, answer, choice_of
+from app.catalog import VIEWS
 from tests.app.test_page import views
 
 MODULES = {
@@ -57,7 +58,7 @@ def test_an_overlap_asked_ahead_is_the_one_the_run_draws():
 
 
 def test_every_view_with_charts_can_be_asked_for():
-    assert set(PICTURES) == set(MODULES)
+    assert set(VIEWS) == set(MODULES)
 
 
 def test_the_page_says_how_to_ask_but_not_for_a_model_of_the_readers_own():

@@ -148,7 +148,8 @@ def test_a_published_mark_opens_the_page_that_prints_it(visit):
     one.page.evaluate("window.open = (...words) => { globalThis.opened = words; }")
     chart = one.page.locator(".kv-measured")
     place = chart.evaluate(
-        "n => { const t = n.data.find(d => d.customdata), a = n._fullLayout; const r = n.querySelector('.nsewdrag').getBoundingClientRect();"
+        "n => { const t = n.data.find(d => d.customdata), a = n._fullLayout;"
+        " const r = n.querySelector('.nsewdrag').getBoundingClientRect();"
         " return [r.x + a.xaxis.l2p(Math.log10(t.x[0])), r.y + a.yaxis.l2p(Math.log10(t.y[0])), t.customdata[0][1]]; }"
     )
     one.page.mouse.move(place[0] - 30, place[1] - 30)

@@ -1,0 +1,121 @@
+"""A chart as one HTML file: no server, no request to anywhere, live by the explorer's own view and table."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import plotly
+
+import kvmodel
+from app.catalog import VIEWS, Chart
+from app.charts.spec import placed
+from app.controls import label_of
+from app.export.rows import answer_of
+from app.live import STATIC, Board, Slider
+from app.over import positions_of
+from app.palette import DARK, LIGHT, THEMES
+from app.state import State
+from kvmodel.display import count_text
+
+SHARED_NAME = "kv-handoff-charts.js"
+"""The common script that charts made with `shared` load from their own folder."""
+_BASIC = STATIC / "vendor" / "plotly-basic.min.js"
+
+
+def bundle() -> tuple[Path, bool]:
+    """Plotly's script, and whether it is the small one."""
+    full = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+    return (_BASIC, True) if _BASIC.is_file() else (full, False)
+
+
+@cache
+def common_script() -> str:
+    """Plotly and the view, as one classic script: files opened from disk may not load modules."""
+    view = re.sub(r"^export (default .*|(?=function ))", "", (STATIC / "liveview.js").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    own = (STATIC / "standalone.js").read_text(encoding="utf-8")
+    return f"{bundle()[0].read_text(encoding='utf-8')}\n(() => {{\n{view}\nglobalThis.kvHandoffMount = mount;\n{own}\n}})();\n"
+
+
+def style(theme: str) -> str:
+    """Rules and colours; `auto` follows the reader's system."""
+    rules = "".join((STATIC / name).read_text(encoding="utf-8") for name in ("page.css", "standalone.css"))
+    if theme == "auto":
+        return f":root{{{_variables(LIGHT)}}}@media(prefers-color-scheme:dark){{:root{{{_variables(DARK)}}}}}{rules}"
+    return f":root{{{_variables(DARK if theme == 'dark' else LIGHT)};color-scheme:{theme}!important}}{rules}"
+
+
+def _variables(colours: dict[str, str]) -> str:
+    named = "".join(f"--kv-{name.replace('_', '-')}:{value};" for name, value in colours.items())
+    return f"{named}--st-background-color:{colours['bg']};"
+
+
+def chart_data(chart: Chart, state: State) -> dict[str, Any]:
+    """What the page's script gets: answer, chart, sliders and the tables they move by."""
+    view = VIEWS[chart.view]
+    board = view.at(state)
+    shown = {"answer": board.views["answer_view"], "chart": board.views[chart.mount]}
+    shown = {name: {key: value for key, value in one.items() if key != "url"} for name, one in shown.items()}
+    names = placed([one["items"] for one in shown.values()], "$at")
+    main = view.sliders[0]
+    values = positions_of(main, state.value(main))
+    table = Slider(main, values, view.tables(state, main, values)).data(names)
+    if not any(isinstance(column, list) for column in table["table"].values()):
+        return {**shown, "sliders": [], "tables": None}
+    slider = {"name": main, "label": label_of(main), "positions": table["positions"], "at": values.index(state.value(main))}
+    texts = [count_text(value) for value in values]
+    return {**shown, "sliders": [{**slider, "texts": texts}], "tables": {main: {"id": _table_of(board, main), **table}}}
+
+
+def _table_of(board: Board, slider: str) -> str:
+    return board.tables[slider]
+
+
+def chart_html(chart: Chart, state: State, *, theme: str, shared: bool, explorer: str, command: str) -> str:
+    """The file. `explorer` is the address of a page to open the scenario in, or empty."""
+    data = chart_data(chart, state)
+    kept = {"light": ("light",), "dark": ("dark",), "auto": ("light", "dark")}[theme]
+    for one in ("answer", "chart"):
+        data[one]["themes"] = {mode: THEMES[mode] for mode in kept} if data[one]["themes"] else {}
+    answer = html.escape(answer_of(data["answer"]))
+    script = f'<script src="{SHARED_NAME}"></script>' if shared else f"<script>{_inert(common_script())}</script>"
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">',
+            f'<title>{html.escape(chart.title)}</title><meta name="description" content="{answer}">',
+            f"<style>{style(theme)}</style></head><body><main>",
+            '<div data-place="answer" class="liveview"></div><div data-place="sliders"></div>',
+            '<div data-place="chart" class="liveview"></div><div data-place="tables" hidden></div>',
+            f'<p class="kv-foot">Arithmetic, not a measurement. {_source(explorer, state, command)}</p>',
+            "</main>",
+            f'<script type="application/json" id="kv-data">{_json(data)}</script>',
+            script,
+            '<script>kvHandoffChart(document.querySelector("main"), JSON.parse(document.getElementById("kv-data").textContent), '
+            "kvHandoffMount);</script>",
+            "</body></html>\n",
+        ]
+    )
+
+
+def _source(explorer: str, state: State, command: str) -> str:
+    made = f"Made with kv-handoff {kvmodel.__version__}: <code>{html.escape(command)}</code>"
+    if not explorer:
+        return made
+    query = state.query()
+    address = html.escape(explorer.rstrip("/") + (f"/?{query}" if query else "/"), quote=True)
+    return f'<a href="{address}" target="_blank" rel="noopener">Open in the explorer</a>. {made}'
+
+
+def _json(data: dict[str, Any]) -> str:
+    text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _inert(script: str) -> str:
+    """A script that cannot end the element it stands in."""
+    return re.sub(r"</(script)", r"<\\/\1", script, flags=re.IGNORECASE).replace("<!--", "<\\!--")
