@@ -128,7 +128,7 @@ def test_replicas_that_do_not_fit_are_told_to_shard() -> None:
 
 
 def test_messages_that_outweigh_the_bytes_are_named_and_not_called_fixed() -> None:
-    result = evaluate(Scenario(engine="nvlink-cuda-ipc", prompt_tokens=32_768))
+    result = evaluate(Scenario(engine="nvlink-cuda-ipc", link="nvlink-4", prompt_tokens=32_768))
     bare = result.kv.wire_bytes / result.transfer.bandwidth_bytes_per_s
     assert result.verdict.startswith("Messages, not bytes, fill the wire: ")
     assert f"{result.transfer.messages:,.0f} of them" in result.verdict
