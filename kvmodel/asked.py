@@ -35,10 +35,8 @@ def engine_as_asked(s: Structure) -> Engine:
     if s.prefill_accelerator in engine.handoff_seconds_on:
         changes["handoff_seconds"] = engine.handoff_seconds_on[s.prefill_accelerator]
     changes |= {name: getattr(s, name) for name in SAME_NAME if getattr(s, name) is not None}
-    if s.gather is not None:
-        changes["gathers"] = s.gather == "yes"
-    if s.host_bounce is not None:
-        changes["host_bounce"] = s.host_bounce == "yes"
+    chosen = {"gathers": s.gather, "host_bounce": s.host_bounce, "cross_layer": s.cross_layer}
+    changes |= {name: answer == "yes" for name, answer in chosen.items() if answer is not None}
     return engine.model_copy(update=changes) if changes else engine
 
 

@@ -105,6 +105,8 @@ class Scenario(Record):
     """2 where K and V of a block are separate messages; None is the engine's."""
     fragmentation: Annotated[float, Field(ge=0, le=1)] | None = Field(None, title="Fragmentation")
     """Share of a layer's blocks that need a message of their own, 0 for one run a layer; None is the engine's."""
+    cross_layer: YesNo | None = Field(None, title="Layers of a block together")
+    """Whether one message carries a block of all layers, as a layout with blocks outermost allows; None is the engine's way."""
     gather: YesNo | None = Field(None, title="Gather before sending")
     """Whether blocks are copied into one run a layer before sending and apart afterwards; None is the engine's way."""
     staging_copies: Annotated[int, Field(ge=0, le=4)] | None = Field(None, title="Staging copies")

@@ -36,6 +36,7 @@ class Structure(NamedTuple):
     outstanding_messages: int | None
     kv_split: int | None
     fragmentation: float | None
+    cross_layer: str | None
     gather: str | None
     staging_copies: int | None
     host_bounce: str | None

@@ -122,8 +122,8 @@ def rank_slices(group: LayerGroup, prefill_ranks: int, decode_ranks: int) -> int
 def layer_messages(group: LayerGroup, engine: Engine, prefill_ranks: int, decode_ranks: int) -> tuple[float, float, float]:
     """(messages a block, messages a token, least messages) of one layer on one lane.
 
-    A slice of a block's heads touches no other block's, so runs do not form across blocks unless the engine
-    gathers them first.
+    A slice of a block's heads touches no other block's, so runs do not form across blocks, nor layers, unless the
+    engine gathers them first. Layers of a group that lie together share a message.
     """
     slices = rank_slices(group, prefill_ranks, decode_ranks)
     unequal = bool(getattr(group.attention, "kv_heads", 0)) and prefill_ranks != decode_ranks
@@ -131,7 +131,10 @@ def layer_messages(group: LayerGroup, engine: Engine, prefill_ranks: int, decode
         return 0.0, 0.0, float(slices)
     if unequal and engine.unequal_tp == "tokens":
         return 0.0, float(engine.kv_split * slices), float(slices)
-    return engine.kv_split * slices * (1.0 if unequal else engine.fragmentation), 0.0, float(slices)
+    if unequal:
+        return float(engine.kv_split * slices), 0.0, float(slices)
+    share = 1.0 / group.count if engine.cross_layer else 1.0
+    return engine.kv_split * engine.fragmentation * share, 0.0, share
 
 
 def spread_seconds(group: LayerGroup, engine: Engine, decode_ranks: int, receiver: Accelerator) -> float:

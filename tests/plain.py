@@ -127,8 +127,9 @@ def layer_messages(scenario: Scenario, plan: Plan, group: int, missing: int) -> 
     if heads and senders != receivers:
         if engine.unequal_tp == "tokens":
             return max(float(partners), kept * split * partners)
-        apart = 1.0
-    return max(float(partners), blocks * split * apart * partners)
+        return max(float(partners), float(blocks * split * partners))
+    together = plan.wires[group].count if scenario.cross_layer == "yes" else 1
+    return max(1.0, blocks * split * apart) / together
 
 
 def latency_of(scenario: Scenario, plan: Plan) -> float:

@@ -81,8 +81,9 @@ def _fields(longest: int) -> dict[str, st.SearchStrategy[Any]]:
 
 
 AS_THE_ENGINE: dict[str, Any] = {"contact": "warm"} | dict.fromkeys((
-    "achieved", "latency_seconds", "message_seconds", "posting_threads", "outstanding_messages", "kv_split", "fragmentation", "gather",
-    "staging_copies", "host_bounce", "max_lanes_per_gpu", "mla_copies", "handoff_seconds", "admission_seconds", "handshake_seconds",
+    "achieved", "latency_seconds", "message_seconds", "posting_threads", "outstanding_messages", "kv_split", "fragmentation",
+    "cross_layer", "gather", "staging_copies", "host_bounce", "max_lanes_per_gpu", "mla_copies", "handoff_seconds", "admission_seconds",
+    "handshake_seconds",
 ))  # fmt: skip
 """Fields that leave engine and link as they are."""
 
@@ -97,6 +98,7 @@ def _own_ways() -> dict[str, st.SearchStrategy[Any]]:
         "outstanding_messages": whole(1, 4096),
         "kv_split": st.integers(1, 2),
         "fragmentation": st.floats(0.0, 1.0),
+        "cross_layer": st.sampled_from(("no", "yes")),
         "gather": st.sampled_from(("no", "yes")),
         "staging_copies": st.integers(0, 4),
         "host_bounce": st.sampled_from(("no", "yes")),

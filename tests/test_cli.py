@@ -101,6 +101,7 @@ def test_every_field_is_a_flag_in_both_spellings(name: str, capsys: Capture) -> 
         "fragmentation": "0.5",
         "message_seconds": "0.5",
         "gather": "yes",
+        "cross_layer": "yes",
         "host_bounce": "yes",
         "mla_copies": "split",
         "contact": "first",

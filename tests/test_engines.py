@@ -96,9 +96,9 @@ def test_a_scenario_may_replace_what_an_engine_has(name: str) -> None:
     assert engine.model_copy(update={name: getattr(engines()["vllm-nixl"], name)}) == engines()["vllm-nixl"]
 
 
-@pytest.mark.parametrize("name", ["gather", "host_bounce"])
+@pytest.mark.parametrize("name", ["gather", "host_bounce", "cross_layer"])
 def test_ways_that_are_on_or_off(name: str) -> None:
-    field = {"gather": "gathers", "host_bounce": "host_bounce"}[name]
+    field = {"gather": "gathers"}.get(name, name)
     for answer, value in (("yes", True), ("no", False)):
         assert getattr(plan_of(Scenario(engine="tensorrt-llm", **{name: answer})).engine, field) is value
 
@@ -108,7 +108,7 @@ def test_a_link_may_reach_another_share_and_another_latency() -> None:
     assert result.transfer.seconds == pytest.approx(result.kv.wire_bytes / 25e9 + 0.002)
 
 
-@given(scenarios(gather=None, staging_copies=None))
+@given(scenarios(gather=None, staging_copies=None, cross_layer=None))
 def test_gathering_sends_a_run_a_layer_for_two_passes_through_memory(scenario: Scenario) -> None:
     plain, gathered = (evaluate(scenario.with_changes(gather=way)) for way in ("no", "yes"))
     assert gathered.kv == plain.kv

@@ -30,6 +30,8 @@ class Engine(Sourced):
     """Tokens of one prefill chunk, None for the whole prompt at once."""
     kv_split: int = Field(default=1, ge=1, le=2)
     """2 where K and V of a block are separate messages."""
+    cross_layer: bool = False
+    """Keeps all layers of a block together, so that one message carries them."""
     fragmentation: float = Field(default=1.0, ge=0, le=1)
     """Share of a layer's blocks that need a message of their own; 0 = one run a layer."""
     message_seconds: Seconds | None = None
