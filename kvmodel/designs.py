@@ -186,7 +186,7 @@ class Serving:
         side = plan.decode if target == "decode" else plan.prefill
         tp = max(1, side.tp // side.attention_dp)
         wires = tuple(
-            replace(wire, copies=copies_of(group, plan.engine, tp) if target != "pool" else 1.0)
+            replace(wire, copies=copies_of(group, plan.engine, tp)) if target != "pool" else replace(wire, copies=1.0, spread_per_byte=0.0)
             for wire, group in zip(plan.wires, plan.model.groups, strict=True)
         )
         moved = replace(self.amounts, prompt_tokens=tokens, prefill_held_tokens=0 * tokens, decode_held_tokens=known, prefill_seconds=1.0)

@@ -8,10 +8,11 @@ import numpy as np
 
 from kvmodel.errors import BadScenarioError
 from kvmodel.handoff import handoff
-from kvmodel.plan import STRUCTURE, plan_of
+from kvmodel.plan import plan_of
 from kvmodel.progress import AMOUNTS, Amounts
 from kvmodel.results import Evaluation
 from kvmodel.scenario import Scenario, allowed_values, bounds, need_scenario
+from kvmodel.structure import STRUCTURE
 from kvmodel.verdict import reason_of, verdict_of
 
 MAX_SWEEP = 20_000_000
@@ -101,7 +102,7 @@ def _by_structure(
     combinations, which = np.unique(keys, axis=0, return_inverse=True)
     parts = []
     for index, combination in enumerate(combinations):
-        chosen = dict(zip(structural, (int(value) for value in combination), strict=True))
+        chosen = {name: column.dtype.type(value).item() for (name, column), value in zip(structural.items(), combination, strict=True)}
         plan = plan_of(scenario, **chosen)
         rows = np.flatnonzero(which.ravel() == index)
         columns = {name: column[rows] for name, column in full.items()}

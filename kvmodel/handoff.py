@@ -13,7 +13,7 @@ from kvmodel.compute import GRID_BELOW_MEASURED
 from kvmodel.memory import RankMemory
 from kvmodel.numeric import Num, ceil_div, maximum, where
 from kvmodel.plan import Plan, Side
-from kvmodel.progress import Amounts, Pace, Progress, progress, request_chunk
+from kvmodel.progress import Amounts, Pace, Progress, lane_at, progress, request_chunk
 from kvmodel.results import Decode, Evaluation, Kv, Prefill, Transfer
 from kvmodel.timeline import WireState
 
@@ -26,12 +26,12 @@ def handoff(plan: Plan, a: Amounts) -> Evaluation:
     busy = sum(wire.count * x for wire, x in zip(plan.wires, p.x, strict=True))
     whole = busy + alpha
     exposed, bound = _exposed(plan, a, p, whole, alpha, step)
-    gap = exposed + plan.engine.handoff_seconds + plan.engine.admission_seconds
+    gap = exposed + fixed_seconds(plan)
     ttft, second = _first_tokens(plan, p.prefill_seconds, gap, step, tpot)
     request = where(a.output_tokens <= 1, ttft, second + (a.output_tokens - 2) * tpot)
     prefill_rank, decode_rank = rank_bytes(plan.prefill, a.prompt_tokens), rank_bytes(plan.decode, a.prompt_tokens)
     fits = prefill_memory(plan, a).fits & decode_memory(plan, a).fits
-    lane_bandwidth = plan.lane.bandwidth if a.link_gbytes_per_s is None else a.link_gbytes_per_s * 1e9
+    lane_bandwidth = lane_at(plan, a).bandwidth
     low, high = (1.0, 1.0) if a.prefill_seconds is not None else band(plan.prefill.time.error, GRID_BELOW_MEASURED)
     step_low, step_high = (1.0, 1.0) if a.decode_step_seconds is not None else band(plan.decode.time.error)
     cache = plan.cache
@@ -63,6 +63,11 @@ def handoff(plan: Plan, a: Amounts) -> Evaluation:
         request_seconds=request,
         bound=bound,
     )
+
+
+def fixed_seconds(plan: Plan) -> float:
+    """What the engine adds to any handoff: dispatch, admission, and the handshake of a first contact."""
+    return plan.engine.handoff_seconds + plan.engine.admission_seconds + plan.handshake_seconds
 
 
 def band(error: float, below: float = 0.0) -> tuple[float, float]:
@@ -123,6 +128,9 @@ def _exposed(plan: Plan, a: Amounts, p: Progress, whole: Num, alpha: Num, step: 
     bound = where(in_step, "hidden", "link")
     if plan.overlap == "chunk":
         bound = where(p.new <= request_chunk(plan, a), "exposed", bound)
+    if plan.serial_below:
+        short = a.prompt_tokens < plan.serial_below
+        exposed, bound = where(short, whole, exposed), where(short, "exposed", bound)
     return exposed, where(nothing, "nothing", bound)
 
 

@@ -45,7 +45,7 @@ class Parts:
 def timeline_parts(plan: Plan, amounts: Amounts, limit: int = MAX_DRAWN) -> Parts:
     """The parts of one scenario's timeline; amounts are plain numbers."""
     p = progress(plan, amounts)
-    if plan.overlap == "serial":
+    if plan.overlap == "serial" or amounts.prompt_tokens < plan.serial_below:
         ends = np.cumsum(_per_layer(plan, p.layer_seconds))
         x = _per_layer(plan, p.x)
         crossed = p.prefill_seconds + np.cumsum(x)

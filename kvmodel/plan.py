@@ -9,52 +9,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from kvmodel import registry
+from kvmodel.asked import engine_as_asked, link_as_asked
 from kvmodel.cache import ModelCache, kv_dtype_of, layer_cache, model_cache
 from kvmodel.compute import PhaseTime, phase_time, weight_bytes
 from kvmodel.errors import BadScenarioError
+from kvmodel.lane import Extra, Lane, extra_seconds, host_ceiling, lane_of
 from kvmodel.memory import USABLE_MEMORY
 from kvmodel.parameters import layer_parameters, model_parameters
 from kvmodel.ranks import layout_refusal, stage_caches
 from kvmodel.records.engine import Engine
 from kvmodel.records.hardware import Accelerator, Link
 from kvmodel.records.model import Compressed, Mla, ModelSpec
+from kvmodel.records.transport import Constants
+from kvmodel.refusals import handoff_refusal
 from kvmodel.scenario import Scenario
+from kvmodel.structure import STRUCTURE, Structure
 from kvmodel.terms import Placement
-from kvmodel.wire import Lane, LayerWire, copies_of, derived_lanes, extra_seconds_per_byte, lane_of, wire_ratio
+from kvmodel.wire import LayerWire, copies_of, derived_lanes, layer_messages, spread_seconds, wire_ratio
 
 DEFAULT_CHUNK_TOKENS = 2048
 """Chunk where overlap is `chunk` and neither engine nor scenario states one: vLLM's smallest default
 `max_num_batched_tokens` (docs.vllm.ai, optimization; checked 2026-11-29)."""
-
-
-class Structure(NamedTuple):
-    """Scenario fields a plan depends on, under their names; the other fields may be arrays."""
-
-    model: str | ModelSpec
-    kv_dtype: str
-    weight_dtype: str
-    wire_dtype: str
-    prefill_accelerator: str
-    decode_accelerator: str
-    prefill_tp: int
-    decode_tp: int
-    prefill_pp: int
-    decode_pp: int
-    ep: int
-    prefill_attention_dp: int
-    decode_attention_dp: int
-    link: str
-    lanes: int | str
-    engine: str
-    overlap: str | None
-    block_tokens: int | None
-    chunk_tokens: int | None
-
-
-STRUCTURE = Structure._fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +54,11 @@ class Side:
     rank_count: int
     """Accelerators of one instance."""
 
+    @property
+    def attention_ranks(self) -> int:
+        """Ranks that share one request's attention."""
+        return max(1, self.tp // self.attention_dp)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -96,8 +79,12 @@ class Plan:
     """(group, layers in a row), first layer first."""
     lanes: int
     lane: Lane
-    extra_per_byte: float
+    extra: Extra
     overlap: str
+    serial_below: int
+    """Prompts shorter than this are sent whole after prefill."""
+    handshake_seconds: float
+    """Of a first contact; 0 where the instances have met."""
     block: int
     chunk: int | None
     kv_dtype: str
@@ -114,12 +101,13 @@ def plan_of(scenario: Scenario, **changes: Any) -> Plan:
 def build_plan(s: Structure) -> Plan:
     """The plan for one structure: names looked up, sides laid out, the wire prepared."""
     model = registry.find_model(s.model) if isinstance(s.model, str) else s.model
-    engine = registry.find("engine", s.engine, registry.engines())
-    link = registry.find("link", s.link, registry.links())
+    engine, link = engine_as_asked(s), link_as_asked(s)
     kv_dtype, overlap = kv_dtype_of(model, s.kv_dtype), _overlap(s, engine)
     ratio = wire_ratio(kv_dtype, s.wire_dtype)
     prefill, decode = (_side(s, phase, model, engine, kv_dtype) for phase in ("prefill", "decode"))
-    extra = extra_seconds_per_byte(engine, ratio, prefill.accelerator, decode.accelerator)
+    tp, ranks = (s.prefill_tp, s.decode_tp), (prefill.attention_ranks, decode.attention_ranks)
+    lanes = _lanes(s, model, engine, link, prefill, decode)
+    extra = extra_seconds(engine, ratio, prefill.accelerator, decode.accelerator, pcie_achieved=_pcie().achieved)
     return Plan(
         model=model,
         engine=engine,
@@ -128,17 +116,31 @@ def build_plan(s: Structure) -> Plan:
         decode=decode,
         local=phase_time(_placement(s, "decode", model, engine, kv_dtype), "prefill"),
         cache=model_cache(model, kv_dtype=kv_dtype, keeps_all_chunked=engine.keeps_all_chunked),
-        wires=_wires(model, engine, kv_dtype, ratio, max(1, s.decode_tp // s.decode_attention_dp)),
+        wires=_wires(model, engine, kv_dtype, ratio, prefill, decode),
         runs=tuple((index, len(list(same))) for index, same in groupby(model.sequence)),
-        lanes=_lanes(s, model, engine, link, prefill, decode),
-        lane=lane_of(link, engine, None, extra),
-        extra_per_byte=extra,
+        lanes=lanes,
+        lane=lane_of(link, engine, None, extra.per_byte, _ceiling(engine, prefill, decode, lanes)),
+        extra=extra,
         overlap=overlap,
+        serial_below=engine.serial_below_tokens if s.overlap is None else 0,
+        handshake_seconds=engine.handshake_seconds if s.contact == "first" else 0.0,
         block=s.block_tokens or engine.block_tokens,
         chunk=s.chunk_tokens or engine.chunk_tokens or (DEFAULT_CHUNK_TOKENS if overlap == "chunk" else None),
         kv_dtype=kv_dtype,
-        refusal=prefill.refusal or decode.refusal or _tp_mismatch(engine, s.prefill_tp, s.decode_tp),
+        refusal=prefill.refusal or decode.refusal or handoff_refusal(engine, link, model, tp=tp, ranks=ranks, kv_dtype=kv_dtype),
     )
+
+
+def _pcie() -> Constants:
+    """What copies to and from a host reach."""
+    return registry.transports()["pcie"].constants
+
+
+def _ceiling(engine: Engine, prefill: Side, decode: Side, lanes: int) -> float | None:
+    """What host memory lets through on one lane, on the side with fewer nodes."""
+    nodes = min(-(-side.tp // side.accelerator.gpus_per_node) for side in (prefill, decode))
+    node_bandwidth = registry.transports()["transfer-engine"].constants.host_bandwidth
+    return host_ceiling(engine, node_bandwidth=node_bandwidth, nodes=nodes, lanes=lanes)
 
 
 def _overlap(s: Structure, engine: Engine) -> str:
@@ -171,14 +173,16 @@ def _side(s: Structure, phase: str, model: ModelSpec, engine: Engine, kv_dtype: 
     )
 
 
-def _wires(model: ModelSpec, engine: Engine, kv_dtype: str, ratio: float, decode_ranks: int) -> tuple[LayerWire, ...]:
+def _wires(model: ModelSpec, engine: Engine, kv_dtype: str, ratio: float, prefill: Side, decode: Side) -> tuple[LayerWire, ...]:
+    ranks = prefill.attention_ranks, decode.attention_ranks
     return tuple(
         LayerWire(
             group.count,
             layer_cache(group, kv_dtype=kv_dtype, keeps_all_chunked=engine.keeps_all_chunked),
-            copies_of(group, engine, decode_ranks),
+            copies_of(group, engine, ranks[1]),
             ratio,
-            engine.kv_split * engine.fragmentation,
+            *layer_messages(group, engine, *ranks),
+            spread_seconds(group, engine, ranks[1], decode.accelerator),
         )
         for group in model.groups
     )
@@ -207,12 +211,6 @@ def _rank_weights(place: Placement, pp: int) -> float:
         dense = (p.attention / place.attention_tp + p.ffn / place.tp) * place.dense_bytes
         total += group.count / pp * (dense + p.experts * p.expert * place.expert_bytes / place.expert_shards)
     return total
-
-
-def _tp_mismatch(engine: Engine, prefill_tp: int, decode_tp: int) -> str:
-    if engine.equal_tp_only and prefill_tp != decode_tp:
-        return f"{engine.name} refuses prefill TP {prefill_tp} with decode TP {decode_tp}: use the same on both sides"
-    return ""
 
 
 def total_weight_bytes(plan: Plan, weight_dtype: str) -> float:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
+from kvmodel.lane import Lane
 from kvmodel.numeric import Num, ceil_div, maximum, minimum, where
 from kvmodel.plan import Plan
 from kvmodel.records.model import Chunked
 from kvmodel.timeline import Run, WireState, advance
+from kvmodel.wire import LayerWire
 
 
 @dataclass(slots=True)
@@ -71,15 +72,26 @@ def progress(plan: Plan, a: Amounts) -> Progress:
     else:
         seconds = a.prefill_seconds + 0.0 * new
         layers = [seconds / plan.model.layers for _ in layers]
-    lane = plan.lane if a.link_gbytes_per_s is None else replace(plan.lane, bandwidth=a.link_gbytes_per_s * 1e9)
-    ranks = min(plan.prefill.tp, plan.decode.tp)
+    lane = lane_at(plan, a)
     x, total, messages = [], 0.0, 0.0
     for wire in plan.wires:
-        layer_bytes = wire.bytes(a.prompt_tokens, known) * a.batch
-        layer_messages = wire.messages(a.prompt_tokens, known, plan.block) * a.batch
-        x.append(lane.busy(layer_bytes / plan.lanes, layer_messages, layer_bytes / wire.ratio / ranks, a.shared_by))
+        layer_bytes, layer_messages, rank_bytes = layer_load(plan, a, wire, known)
+        busy = lane.busy(layer_bytes / plan.lanes, layer_messages, rank_bytes, a.shared_by)
+        x.append(busy + layer_bytes * wire.spread_per_byte if wire.spread_per_byte else busy)
         total, messages = total + wire.count * layer_bytes, messages + wire.count * layer_messages
     return Progress(new, held, known, seconds, layers, x, total, messages)
+
+
+def layer_load(plan: Plan, a: Amounts, wire: LayerWire, known: Num) -> tuple[Num, Num, Num]:
+    """(bytes on the wire, messages on one lane, bytes of one rank's cache before compression) of one layer, whole batch."""
+    moved = wire.bytes(a.prompt_tokens, known) * a.batch
+    messages = wire.messages(a.prompt_tokens, known, plan.block) * a.batch
+    return moved, messages, moved / wire.ratio / min(plan.prefill.tp, plan.decode.tp)
+
+
+def lane_at(plan: Plan, a: Amounts) -> Lane:
+    """The plan's lane, with the bandwidth that was measured in place of its own."""
+    return plan.lane if a.link_gbytes_per_s is None else replace(plan.lane, bandwidth=a.link_gbytes_per_s * 1e9)
 
 
 def request_chunk(plan: Plan, a: Amounts) -> Num | None:
@@ -178,7 +190,7 @@ class Pace:
         return state
 
 
-def _growing_share(wire: Any, tokens: Num, known: Num) -> Num:
+def _growing_share(wire: LayerWire, tokens: Num, known: Num) -> Num:
     """Share of a layer's wire time that grows token by token; the rest goes with the last chunk."""
     growing = wire.cache.growing * wire.ratio * wire.copies + wire.cache.indexer * wire.copies
     if not growing:

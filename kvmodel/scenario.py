@@ -25,6 +25,8 @@ MAX_PROMPT_TOKENS = 1_048_576
 Tp = Annotated[int, Field(ge=1, le=64)]
 Held = Annotated[int, Field(ge=0, le=MAX_PROMPT_TOKENS)]
 Measured = Annotated[float, Field(gt=0, le=100_000)]
+Fixed = Annotated[float, Field(ge=0, le=3600)]
+YesNo = Literal["no", "yes"]
 
 
 class Inputs(Record):
@@ -99,6 +101,41 @@ class Scenario(Inputs):
     """Your measured bandwidth of one lane, one direction, in place of the link's."""
     decode_batch: int = Field(1, ge=1, le=4096, title="Decode batch")
     """Requests decoded together in one step."""
+
+    achieved: Annotated[float, Field(gt=0, le=1)] | None = Field(None, title="Achieved share of nominal")
+    """Share of the link's nominal bandwidth that transfers reach; None is the link's."""
+    latency_seconds: Fixed | None = Field(None, title="Link latency, s")
+    """From the last byte sent to the last byte usable; None is the link's."""
+    message_seconds: Annotated[float, Field(ge=0, le=1)] | None = Field(None, title="Cost of a message, s")
+    """Time to post one message; None is the engine's, or the link's."""
+    posting_threads: Annotated[int, Field(ge=1, le=64)] | None = Field(None, title="Posting threads")
+    """Threads that post messages side by side; None is the engine's."""
+    outstanding_messages: Annotated[int, Field(ge=1, le=MAX_PROMPT_TOKENS)] | None = Field(None, title="Messages in flight")
+    """Messages in flight on a lane before the engine waits for the oldest; None is the engine's."""
+    kv_split: Annotated[int, Field(ge=1, le=2)] | None = Field(None, title="Messages for K and V")
+    """2 where K and V of a block are separate messages; None is the engine's."""
+    fragmentation: Annotated[float, Field(ge=0, le=1)] | None = Field(None, title="Fragmentation")
+    """Share of a layer's blocks that need a message of their own, 0 for one run a layer; None is the engine's."""
+    cross_layer: YesNo | None = Field(None, title="Layers of a block together")
+    """Whether one message carries a block of all layers, as a layout with blocks outermost allows; None is the engine's way."""
+    gather: YesNo | None = Field(None, title="Gather before sending")
+    """Whether blocks are copied into one run a layer before sending and apart afterwards; None is the engine's way."""
+    staging_copies: Annotated[int, Field(ge=0, le=4)] | None = Field(None, title="Staging copies")
+    """Extra passes of the bytes through device memory, both sides together; None is the engine's."""
+    host_bounce: YesNo | None = Field(None, title="Through host memory")
+    """Whether the bytes go through host memory on both sides; None is the engine's way."""
+    max_lanes_per_gpu: Annotated[int, Field(ge=1, le=64)] | None = Field(None, title="Rails a GPU may use")
+    """NICs one rank may use, where lanes are derived; None is the engine's."""
+    mla_copies: Literal["per-rank", "single", "split"] | None = Field(None, title="MLA copies")
+    """One latent for each decode rank, for a single reader, or in parts to all and gathered there; None is the engine's way."""
+    handoff_seconds: Fixed | None = Field(None, title="Fixed handoff, s")
+    """Engine's own dispatch and notification; None is the engine's."""
+    admission_seconds: Fixed | None = Field(None, title="Admission, s")
+    """Until decode admits the request; None is the engine's."""
+    handshake_seconds: Fixed | None = Field(None, title="Handshake, s")
+    """Once for a pair of instances, on first contact; None is the engine's."""
+    contact: Literal["warm", "first"] = Field("warm", title="Contact")
+    """Whether the two instances have met; a first contact waits for the handshake."""
 
     def with_changes(self, **changes: Any) -> Scenario:
         """A validated copy with some fields replaced. Raises BadScenarioError."""

@@ -1,10 +1,10 @@
-"""What a transport predicts for a measurement: the lane of `kvmodel.wire`, with the transport's constants."""
+"""What a transport predicts for a measurement: the lane of `kvmodel.lane`, with the transport's constants."""
 
 from __future__ import annotations
 
+from kvmodel.lane import Lane
 from kvmodel.records.measurement import Measurement
 from kvmodel.records.transport import Constants, Transport
-from kvmodel.wire import Lane
 
 
 def transport_lane(transport: Transport, *, nominal: float, nics: int, host_memory: bool, constants: Constants | None = None) -> Lane:

@@ -6,6 +6,7 @@ colours it (`exposed`, `wire`, ...), all else carries an empty one.
 
 from __future__ import annotations
 
+from kvmodel.breakdown import transfer_terms
 from kvmodel.display import bytes_text, count_text, share_text, shared_time_unit, time_text
 from kvmodel.handoff import decode_memory, handoff, prefill_memory
 from kvmodel.parts import timeline_parts
@@ -79,7 +80,7 @@ def answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation)
     if result.bound == "link":
         return _link_bound(plan, amounts, exposed)
     latency = plan.lane.latency
-    posting = _posting(plan, result)
+    posting = _posting(plan, amounts)
     overhead = fixed + latency
     if overhead > result.transfer.seconds - latency:
         return (
@@ -107,10 +108,9 @@ def scenario_tokens(amounts: Amounts) -> float:
     return float(amounts.prompt_tokens)
 
 
-def _posting(plan: Plan, result: Evaluation) -> float:
-    """Transfer time beyond bytes and latency: what messages and copies add."""
-    bytes_alone = result.kv.wire_bytes / plan.lanes / result.transfer.bandwidth_bytes_per_s
-    return float(max(0.0, result.transfer.seconds - plan.lane.latency - bytes_alone))
+def _posting(plan: Plan, amounts: Amounts) -> float:
+    """Transfer time that messages add to the bytes."""
+    return float(sum(term.seconds for term in transfer_terms(plan, amounts) if term.id in ("posting", "waiting")))
 
 
 def _hidden(result: Evaluation, exposed: float, fixed: float) -> Sentence:

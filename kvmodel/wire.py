@@ -1,11 +1,6 @@
-r"""What crosses the link and how long each layer keeps its lane busy.
+"""What crosses the link: bytes and messages of each layer, how often each byte crosses, and over how many lanes.
 
-A lane is busy with one layer for
-
-.. math:: x = (\max\text{ or }\sum)\left(\frac{m\,o}{threads},\ \frac{bytes / lanes}{achieved \cdot nominal / shared}\right)
-          + staging + compression
-
-with :math:`m` messages of cost :math:`o`. The link's latency comes once, after the last byte.
+How long that keeps a lane busy: `kvmodel.lane`.
 """
 
 from __future__ import annotations
@@ -15,7 +10,7 @@ from dataclasses import dataclass
 from kvmodel.cache import LayerCache
 from kvmodel.dtypes import BYTES_PER_ELEMENT
 from kvmodel.errors import BadScenarioError
-from kvmodel.numeric import Num, ceil_div, maximum
+from kvmodel.numeric import Num, ceil_div, maximum, minimum
 from kvmodel.records.engine import Engine
 from kvmodel.records.hardware import Accelerator, Link
 from kvmodel.records.model import Compressed, LayerGroup, Linear, Mla
@@ -35,6 +30,12 @@ class LayerWire:
     """Bytes on the wire for one byte of cache, under compression."""
     block_messages: float
     """Messages for each block of a layer."""
+    token_messages: float = 0.0
+    """Messages for each token of a layer, where an engine sends tokens apart."""
+    least_messages: float = 1.0
+    """Messages of a layer sent as one run: one for each rank that a rank exchanges heads with."""
+    spread_per_byte: float = 0.0
+    """Seconds a byte costs until every receiving rank has it, beyond the link."""
 
     def bytes(self, tokens: Num, known: Num) -> Num:
         """Bytes of one layer for one request whose receiver holds the first `known` tokens, copies included."""
@@ -49,16 +50,15 @@ class LayerWire:
 
     def messages(self, tokens: Num, known: Num, block: int) -> Num:
         """Messages of one layer for one request on one lane."""
-        missing = ceil_div(tokens - known, block)
+        missing, some = ceil_div(tokens - known, block), 1.0 * (tokens > known)
+        least = self.least_messages * some
         if self.cache.growing or self.cache.indexer:
-            return maximum(missing * self.block_messages, 1.0 * (missing > 0))
+            return maximum(missing * self.block_messages + (tokens - known) * self.token_messages, least)
         if self.cache.capped:
-            return maximum(self.block_messages * _fewer(missing, -(-self.cache.cap_tokens // block)), 1.0 * (missing > 0))
-        return 1.0 * (missing > 0) if self.cache.state else 0.0 * missing
-
-
-def _fewer(a: Num, b: float) -> Num:
-    return -maximum(-a, -b)
+            cap = self.cache.cap_tokens
+            apart = minimum(tokens - known, cap) * self.token_messages
+            return maximum(minimum(missing, -(-cap // block)) * self.block_messages + apart, least)
+        return some if self.cache.state else 0.0 * missing
 
 
 def copies_of(group: LayerGroup, engine: Engine, decode_tp: int) -> float:
@@ -105,46 +105,40 @@ def derived_lanes(
     return max(1, int(min(sender_tp, receiver_tp) * rails))
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """One lane as the engine uses it."""
+def rank_slices(group: LayerGroup, prefill_ranks: int, decode_ranks: int) -> int:
+    """Ranks of the wider side that a rank of the narrower one exchanges a layer's heads with; 1 where TP is equal.
 
-    bandwidth: float
-    """Bytes per second, one direction, achieved, before sharing."""
-    latency: float
-    """Seconds from the last byte sent to the last byte usable."""
-    message_seconds: float
-    """Seconds to post one message, all posting threads together."""
-    posts_while_sending: bool
-    """The slower of posting and sending counts; else they add."""
-    extra_per_byte: float
-    """Seconds a byte of one rank's cache costs in staging copies and compression."""
-
-    def busy(self, lane_bytes: Num, messages: Num, rank_bytes: Num, shared_by: Num) -> Num:
-        """Seconds the lane is busy with `lane_bytes` bytes in `messages` messages."""
-        send = lane_bytes * shared_by / self.bandwidth
-        if self.message_seconds:
-            post = messages * self.message_seconds
-            send = maximum(send, post) if self.posts_while_sending else send + post
-        return send + rank_bytes * self.extra_per_byte if self.extra_per_byte else send
-
-
-def lane_of(link: Link, engine: Engine, measured: Num | None, extra_per_byte: float) -> Lane:
-    """The lane of a link under an engine; `measured` bytes per second replace nominal and achieved."""
-    bandwidth = link.bandwidth * (1.0 if engine.nominal_link else link.achieved) if measured is None else measured
-    cost = 0.0 if engine.nominal_link else link.message_seconds
-    cost = (cost if engine.message_seconds is None else engine.message_seconds) / engine.posting_threads
-    latency = 0.0 if engine.nominal_link else link.latency
-    return Lane(bandwidth, latency, cost, engine.posts_while_sending, extra_per_byte)
-
-
-def extra_seconds_per_byte(engine: Engine, ratio: float, sender: Accelerator, receiver: Accelerator) -> float:
-    """Seconds a byte of one rank's uncompressed cache costs beyond the link.
-
-    A staging copy reads and writes device memory once; compression reads the cache and writes the
-    narrow form on one side, and the reverse on the other, at memory speed.
+    A decode side that is wider takes every copy; a prefill side that is wider is read once for each head.
+    Source: vLLM 0.33.0 nixl/tp_mapping.py.
     """
-    copies = engine.staging_copies * 2 * ratio / min(sender.hbm_bandwidth, receiver.hbm_bandwidth)
-    if ratio == 1.0:
-        return copies
-    return copies + (1 + ratio) * (1 / sender.hbm_bandwidth + 1 / receiver.hbm_bandwidth)
+    heads = getattr(group.attention, "kv_heads", 0)
+    if not heads or prefill_ranks == decode_ranks:
+        return 1
+    if decode_ranks > prefill_ranks:
+        return -(-decode_ranks // prefill_ranks)
+    return max(1, min(prefill_ranks, heads) // min(decode_ranks, heads))
+
+
+def layer_messages(group: LayerGroup, engine: Engine, prefill_ranks: int, decode_ranks: int) -> tuple[float, float, float]:
+    """(messages a block, messages a token, least messages) of one layer on one lane.
+
+    A slice of a block's heads touches no other block's, so runs do not form across blocks, nor layers, unless the
+    engine gathers them first. Layers of a group that lie together share a message.
+    """
+    slices = rank_slices(group, prefill_ranks, decode_ranks)
+    unequal = bool(getattr(group.attention, "kv_heads", 0)) and prefill_ranks != decode_ranks
+    if engine.gathers:
+        return 0.0, 0.0, float(slices)
+    if unequal and engine.unequal_tp == "tokens":
+        return 0.0, float(engine.kv_split * slices), float(slices)
+    if unequal:
+        return float(engine.kv_split * slices), 0.0, float(slices)
+    share = 1.0 / group.count if engine.cross_layer else 1.0
+    return engine.kv_split * engine.fragmentation * share, 0.0, share
+
+
+def spread_seconds(group: LayerGroup, engine: Engine, decode_ranks: int, receiver: Accelerator) -> float:
+    """Seconds a byte of a latent that came in parts costs until every rank has all of it, over the node's own fabric."""
+    if engine.mla_copies != "split" or not isinstance(group.attention, Mla | Compressed):
+        return 0.0
+    return (decode_ranks - 1) / decode_ranks / receiver.scale_up_bandwidth

@@ -6,11 +6,14 @@ chunk after chunk and layer after layer, each part becomes ready, and the wire t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from kvmodel import Scenario
 from kvmodel.plan import Plan, plan_of
+from kvmodel.registry import accelerators, engines, links, transports
 
 
 @dataclass(frozen=True)
@@ -87,37 +90,101 @@ def layer_bytes(plan: Plan, group: int, tokens: int, known: int) -> LayerBytes:
     return LayerBytes(token, window + (c.state if missing else 0.0), missing)
 
 
-def layer_messages(plan: Plan, group: int, missing: int) -> float:
-    """Messages of one layer of one request: its blocks, as far as they are fragmented, and at least one."""
-    cache = plan.wires[group].cache
-    per_block = plan.engine.kv_split * plan.engine.fragmentation
+def ranks_of(scenario: Scenario) -> tuple[int, int]:
+    """Ranks that share one request's attention on either side."""
+    return (
+        max(1, scenario.prefill_tp // scenario.prefill_attention_dp),
+        max(1, scenario.decode_tp // scenario.decode_attention_dp),
+    )
+
+
+def own(asked: object, otherwise: object) -> Any:
+    """What the scenario asks for, else what engine or link have."""
+    return otherwise if asked is None else asked
+
+
+def layer_messages(scenario: Scenario, plan: Plan, group: int, missing: int) -> float:
+    """Messages of one layer of one request on one lane: its blocks as far as they are fragmented, or slices of them."""
+    cache, engine = plan.wires[group].cache, engines()[scenario.engine]
     if missing == 0 or not (cache.growing or cache.indexer or cache.capped or cache.state):
         return 0.0
-    if cache.state:
+    grows = cache.growing or cache.indexer
+    if cache.state and not grows and not cache.capped:
         return 1.0
+    kept = missing if grows else min(missing, int(cache.cap_tokens))
     blocks = -(-missing // plan.block)
-    if cache.capped and not (cache.growing or cache.indexer):
+    if not grows:
         blocks = min(blocks, int(-(-cache.cap_tokens // plan.block)))
-    return max(1.0, blocks * per_block)
+    apart, split = own(scenario.fragmentation, engine.fragmentation), own(scenario.kv_split, engine.kv_split)
+    heads, (senders, receivers) = getattr(plan.model.groups[group].attention, "kv_heads", 0), ranks_of(scenario)
+    partners = 1
+    if heads and senders < receivers:
+        partners = math.ceil(receivers / senders)
+    elif heads and senders > receivers:
+        partners = max(1, min(senders, heads) // min(receivers, heads))
+    if engine.gathers if scenario.gather is None else scenario.gather == "yes":
+        return float(partners)
+    if heads and senders != receivers:
+        if engine.unequal_tp == "tokens":
+            return max(float(partners), kept * split * partners)
+        return max(float(partners), float(blocks * split * partners))
+    together = plan.wires[group].count if scenario.cross_layer == "yes" else 1
+    return max(1.0, blocks * split * apart) / together
+
+
+def latency_of(scenario: Scenario, plan: Plan) -> float:
+    """Seconds from the last byte sent to the last byte usable."""
+    return 0.0 if plan.engine.nominal_link else own(scenario.latency_seconds, links()[scenario.link].latency)
+
+
+def lane_bandwidth(scenario: Scenario, plan: Plan) -> float:
+    """Bytes per second of one lane, before sharing."""
+    if scenario.link_gbytes_per_s is not None:
+        return scenario.link_gbytes_per_s * 1e9
+    link = links()[scenario.link]
+    bandwidth = link.bandwidth * (1.0 if plan.engine.nominal_link else own(scenario.achieved, link.achieved))
+    if scenario.host_bounce == "yes":
+        nodes = min(
+            math.ceil(scenario.prefill_tp / accelerators()[scenario.prefill_accelerator].gpus_per_node),
+            math.ceil(scenario.decode_tp / accelerators()[scenario.decode_accelerator].gpus_per_node),
+        )
+        bandwidth = min(bandwidth, transports()["transfer-engine"].constants.host_bandwidth * nodes / plan.lanes)
+    return bandwidth
 
 
 def layer_seconds(scenario: Scenario, plan: Plan, group: int, missing: LayerBytes) -> float:
     """Time one layer of the whole batch keeps its lane busy."""
-    nominal, engine, link = plan.engine.nominal_link, plan.engine, plan.link
-    bandwidth = link.bandwidth * (1.0 if nominal else link.achieved)
-    if scenario.link_gbytes_per_s is not None:
-        bandwidth = scenario.link_gbytes_per_s * 1e9
-    cost = engine.message_seconds if engine.message_seconds is not None else 0.0 if nominal else link.message_seconds
+    engine, wire = engines()[scenario.engine], plan.wires[group]
+    link_cost = 0.0 if engine.nominal_link else links()[scenario.link].message_seconds
+    cost = own(scenario.message_seconds, own(engine.message_seconds, link_cost))
     moved = missing.total * scenario.batch
-    send = moved / plan.lanes / (bandwidth / scenario.shared_by)
-    post = layer_messages(plan, group, missing.missing) * scenario.batch * cost / engine.posting_threads
+    messages = layer_messages(scenario, plan, group, missing.missing) * scenario.batch
+    send = moved / plan.lanes / (lane_bandwidth(scenario, plan) / scenario.shared_by)
+    in_flight = own(scenario.outstanding_messages, engine.outstanding_messages)
+    if in_flight is not None:
+        send = max(send, (send + messages * latency_of(scenario, plan)) / in_flight)
+    post = messages * cost / own(scenario.posting_threads, engine.posting_threads)
     busy = max(send, post) if engine.posts_while_sending else send + post
-    ratio = plan.wires[group].ratio
-    out, into = plan.prefill.accelerator.hbm_bandwidth, plan.decode.accelerator.hbm_bandwidth
+    return busy + beside(scenario, plan, group, moved, wire.ratio)
+
+
+def beside(scenario: Scenario, plan: Plan, group: int, moved: float, ratio: float) -> float:
+    """Staging, compression, host copies, and handing a latent round."""
+    engine, sender, receiver = engines()[scenario.engine], plan.prefill.accelerator, plan.decode.accelerator
+    gathers = engine.gathers if scenario.gather is None else scenario.gather == "yes"
+    copies = own(scenario.staging_copies, engine.staging_copies) + (2 if gathers else 0)
     cache = moved / ratio / min(scenario.prefill_tp, scenario.decode_tp)
-    staging = engine.staging_copies * 2 * ratio / min(out, into)
-    narrowing = (1 + ratio) * (1 / out + 1 / into) if ratio != 1 else 0.0
-    return busy + cache * (staging + narrowing)
+    staging = copies * 2 * ratio / min(sender.hbm_bandwidth, receiver.hbm_bandwidth)
+    narrowing = (1 + ratio) * (1 / sender.hbm_bandwidth + 1 / receiver.hbm_bandwidth) if ratio != 1 else 0.0
+    host = 0.0
+    if scenario.host_bounce == "yes":
+        achieved = transports()["pcie"].constants.achieved
+        host = ratio / (achieved * sender.host_bandwidth) + ratio / (achieved * receiver.host_bandwidth)
+    round_trip = 0.0
+    ranks = ranks_of(scenario)[1]
+    if own(scenario.mla_copies, engine.mla_copies) == "split" and plan.model.groups[group].attention.kind in ("mla", "compressed"):
+        round_trip = moved * (ranks - 1) / ranks / receiver.scale_up_bandwidth
+    return cache * (staging + narrowing + host) + round_trip
 
 
 def walk(scenario: Scenario) -> Walk:
@@ -129,7 +196,8 @@ def walk(scenario: Scenario) -> Walk:
     cuts = [*range(held, s, together), s]
     sizes = [layer_bytes(plan, g, s, known) for g in range(len(plan.wires))]
     busy = [layer_seconds(scenario, plan, g, size) for g, size in enumerate(sizes)]
-    overlap, head = plan.overlap, 0.0 if scenario.prefill_seconds is not None else plan.prefill.time.head(batch)
+    short = scenario.overlap is None and s < engines()[scenario.engine].serial_below_tokens
+    overlap, head = "serial" if short else plan.overlap, 0.0 if scenario.prefill_seconds is not None else plan.prefill.time.head(batch)
 
     def compute(group: int, low: int, high: int) -> float:
         if scenario.prefill_seconds is not None:
@@ -158,5 +226,5 @@ def walk(scenario: Scenario) -> Walk:
     if overlap == "serial":
         early, parts = 0.0, [Part(1, end, busy[g]) for g in sequence]
     total = batch * sum(sizes[g].total for g in sequence)
-    alpha = (0.0 if plan.engine.nominal_link else plan.link.latency) if total else 0.0
+    alpha = latency_of(scenario, plan) if total else 0.0
     return Walk(tuple(parts), early, len(cuts) - 1, end, alpha, total)

@@ -12,7 +12,7 @@ from kvmodel.dtypes import WireDtype
 from kvmodel.plan import plan_of
 from kvmodel.records.engine import Overlap
 from kvmodel.registry import accelerators, engines, links
-from kvmodel.scenario import bounds
+from kvmodel.scenario import allowed_values, bounds
 
 MODELS = (
     "llama-3-70b",
@@ -43,9 +43,9 @@ def whole(low: int, high: int) -> st.SearchStrategy[int]:
 def field(name: str) -> st.SearchStrategy[Any]:
     """Values inside the bounds that `Scenario` states for a numeric field."""
     low, high = bounds(Scenario, name)
-    if low is None:
-        return st.floats(1e-3, 30.0)
-    return whole(int(low), int(high or low))
+    if "a whole number" not in allowed_values(Scenario, name):
+        return st.floats(1e-3, min(30.0, high or 30.0))
+    return whole(int(low or 0), int(high or 1))
 
 
 def _fields(longest: int) -> dict[str, st.SearchStrategy[Any]]:
@@ -77,7 +77,40 @@ def _fields(longest: int) -> dict[str, st.SearchStrategy[Any]]:
         "decode_step_seconds": st.one_of(st.none(), st.floats(1e-3, 0.2)),
         "link_gbytes_per_s": st.one_of(st.none(), st.floats(0.1, 900.0)),
         "decode_batch": whole(1, 256),
+        **_own_ways(),
     }
+
+
+AS_THE_ENGINE: dict[str, Any] = {"contact": "warm"} | dict.fromkeys((
+    "achieved", "latency_seconds", "message_seconds", "posting_threads", "outstanding_messages", "kv_split", "fragmentation",
+    "cross_layer", "gather", "staging_copies", "host_bounce", "max_lanes_per_gpu", "mla_copies", "handoff_seconds", "admission_seconds",
+    "handshake_seconds",
+))  # fmt: skip
+"""Fields that leave engine and link as they are."""
+
+
+def _own_ways() -> dict[str, st.SearchStrategy[Any]]:
+    """Values in place of the engine's and the link's; mostly none, so that both kinds are met together."""
+    ways: dict[str, st.SearchStrategy[Any]] = {
+        "achieved": st.floats(0.05, 1.0),
+        "latency_seconds": st.floats(0.0, 0.01),
+        "message_seconds": st.floats(0.0, 1e-4),
+        "posting_threads": whole(1, 64),
+        "outstanding_messages": whole(1, 4096),
+        "kv_split": st.integers(1, 2),
+        "fragmentation": st.floats(0.0, 1.0),
+        "cross_layer": st.sampled_from(("no", "yes")),
+        "gather": st.sampled_from(("no", "yes")),
+        "staging_copies": st.integers(0, 4),
+        "host_bounce": st.sampled_from(("no", "yes")),
+        "max_lanes_per_gpu": whole(1, 8),
+        "mla_copies": st.sampled_from(("per-rank", "single", "split")),
+        "handoff_seconds": st.floats(0.0, 0.1),
+        "admission_seconds": st.floats(0.0, 0.1),
+        "handshake_seconds": st.floats(0.0, 10.0),
+    }
+    asked = {name: st.one_of(st.none(), st.none(), way) for name, way in ways.items()}
+    return asked | {"contact": st.sampled_from(("warm", "warm", "first"))}
 
 
 @st.composite

@@ -97,6 +97,14 @@ def test_every_field_is_a_flag_in_both_spellings(name: str, capsys: Capture) -> 
         "decode_accelerator": "b200-sxm",
         "lanes": "auto",
         "chunk_tokens": "16",
+        "achieved": "0.5",
+        "fragmentation": "0.5",
+        "message_seconds": "0.5",
+        "gather": "yes",
+        "cross_layer": "yes",
+        "host_bounce": "yes",
+        "mla_copies": "split",
+        "contact": "first",
     }
     text = value.get(name, "2")
     flag = "--" + name.replace("_", "-")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kvmodel import Evaluation, Scenario, critical_lengths, evaluate
 from kvmodel.critical import Interval, intervals
 from kvmodel.scenario import MAX_PROMPT_TOKENS
-from tests.strategies import scenarios
+from tests.strategies import AS_THE_ENGINE, scenarios
 
 few = settings(max_examples=12)
 
@@ -74,7 +74,7 @@ def test_edges_of_large_gaps_are_above_20_percent_and_their_neighbours_are_not(s
 
 
 @few
-@given(scenarios(engine="ideal", wire_dtype="same", shared_by=1))
+@given(scenarios(engine="ideal", wire_dtype="same", shared_by=1, **AS_THE_ENGINE))
 def test_at_the_critical_bandwidth_the_wire_takes_as_long_as_prefill(scenario: Scenario) -> None:
     bandwidth = critical_lengths(scenario).critical_bandwidth_bytes_per_s
     here = evaluate(scenario)

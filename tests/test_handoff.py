@@ -150,7 +150,8 @@ def test_sending_layer_by_layer_exposes_no_more_than_sending_chunk_by_chunk(scen
 @given(scenarios())
 def test_first_and_second_token_follow_the_engine_that_makes_and_releases_them(scenario: Scenario) -> None:
     result, engine = evaluate(scenario), plan_of(scenario).engine
-    gap = result.transfer.exposed_seconds + engine.handoff_seconds + engine.admission_seconds
+    handshake = engine.handshake_seconds if scenario.contact == "first" else 0.0
+    gap = result.transfer.exposed_seconds + engine.handoff_seconds + engine.admission_seconds + handshake
     assert result.gap_seconds == pytest.approx(gap)
     if engine.released_by == "prefill":
         first, second = result.prefill.seconds, result.prefill.seconds + gap + result.tpot_seconds

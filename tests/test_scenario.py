@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kvmodel import BadScenarioError, Scenario, UnknownNameError, evaluate
 from kvmodel.scenario import MAX_PROMPT_TOKENS, allowed_values, bounds, from_text, parse_text, read_field
 from kvmodel.turn import Turn
-from tests.strategies import scenarios
+from tests.strategies import AS_THE_ENGINE, scenarios
 
 DEFAULTS: dict[str, Any] = {
     "model": "llama-3-70b", "prompt_tokens": 8192, "output_tokens": 500, "batch": 1, "prefill_held_tokens": 0, "decode_held_tokens": 0,
@@ -19,6 +19,7 @@ DEFAULTS: dict[str, Any] = {
     "prefill_tp": 8, "decode_tp": 8, "prefill_pp": 1, "decode_pp": 1, "ep": 1, "link": "ib-ndr-400", "lanes": 1, "shared_by": 1,
     "engine": "ideal", "overlap": None, "block_tokens": None, "chunk_tokens": None, "prefill_seconds": None, "decode_step_seconds": None,
     "link_gbytes_per_s": None, "decode_batch": 1, "prefill_attention_dp": 1, "decode_attention_dp": 1,
+    **AS_THE_ENGINE,
 }  # fmt: skip
 WHOLE = tuple(n for n in Scenario.model_fields if "a whole number" in allowed_values(Scenario, n))
 MEASURED = ("prefill_seconds", "decode_step_seconds", "link_gbytes_per_s")
@@ -158,6 +159,9 @@ def test_every_field_has_a_title_and_says_what_it_is() -> None:
         ("prefill_seconds", "a number above 0 up to 100,000 or none"),
         ("lanes", "a whole number from 1 to 512 or auto"),
         ("link", "an id from `kv-handoff list`"),
+        ("fragmentation", "a number from 0 to 1 or none"),
+        ("achieved", "a number above 0 up to 1 or none"),
+        ("gather", "no, yes or none"),
     ],
 )
 def test_what_a_field_takes_in_words(name: str, words: str) -> None:

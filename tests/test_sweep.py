@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvmodel import BadScenarioError, Scenario, evaluate, sweep
-from kvmodel.plan import STRUCTURE
 from kvmodel.progress import AMOUNTS
 from kvmodel.scenario import MAX_PROMPT_TOKENS, bounds
+from kvmodel.structure import STRUCTURE
 from tests.strategies import OVERLAPS, field, scenarios, whole
 
 NUMERIC = tuple(name for name in Scenario.model_fields if bounds(Scenario, name)[1] is not None)
@@ -80,7 +80,9 @@ def test_every_number_of_a_scenario_can_be_swept() -> None:
     assert set(AMOUNTS) <= set(NUMERIC)
     assert set(STRUCTURAL) == {
         "prefill_tp", "decode_tp", "prefill_pp", "decode_pp", "ep", "prefill_attention_dp", "decode_attention_dp",
-        "lanes", "block_tokens", "chunk_tokens",
+        "lanes", "block_tokens", "chunk_tokens", "achieved", "latency_seconds", "message_seconds", "posting_threads",
+        "outstanding_messages", "kv_split", "fragmentation", "staging_copies", "max_lanes_per_gpu", "handoff_seconds", "admission_seconds",
+        "handshake_seconds",
     }  # fmt: skip
     assert set(NUMERIC) == set(AMOUNTS) | set(STRUCTURAL)
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kvmodel.lane import lane_of
 from kvmodel.records.measurement import Measurement
 from kvmodel.records.transport import Constants
 from kvmodel.registry import engines, links, measurements, transports, validated
 from kvmodel.transport import predicted_rate, predicted_seconds, transport_lane
-from kvmodel.wire import lane_of
 from tests.fit_transports import NAMES, bearing, fit, left_out, near, nine_errors, reason, table_of_nine, timed, usable, within
 from tests.strategies import whole
 

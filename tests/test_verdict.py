@@ -128,8 +128,15 @@ def test_replicas_that_do_not_fit_are_told_to_shard() -> None:
 
 
 def test_messages_that_outweigh_the_bytes_are_named_and_not_called_fixed() -> None:
-    result = evaluate(Scenario(engine="nvlink-cuda-ipc", prompt_tokens=32_768))
+    result = evaluate(Scenario(engine="nvlink-cuda-ipc", link="nvlink-4", prompt_tokens=32_768))
     bare = result.kv.wire_bytes / result.transfer.bandwidth_bytes_per_s
     assert result.verdict.startswith("Messages, not bytes, fill the wire: ")
     assert f"{result.transfer.messages:,.0f} of them" in result.verdict
     assert result.transfer.seconds > 2 * bare
+
+
+def test_copies_through_the_host_are_not_called_messages() -> None:
+    result = evaluate(Scenario(engine="vllm-nixl", host_bounce="yes", prefill_tp=1, decode_tp=1, model="llama-3.1-8b", fragmentation=0.0))
+    bare = result.kv.wire_bytes / result.transfer.bandwidth_bytes_per_s
+    assert result.transfer.seconds > 2 * bare
+    assert "essages" not in result.verdict

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvmodel import BadScenarioError, Scenario, evaluate, find_model
+from kvmodel.lane import Lane, extra_seconds, lane_of
 from kvmodel.plan import plan_of
 from kvmodel.registry import accelerators, engines, links
-from kvmodel.wire import Lane, copies_of, derived_lanes, extra_seconds_per_byte, lane_of, wire_ratio
-from tests.plain import holdings, layer_bytes, layer_messages, layer_seconds
+from kvmodel.wire import copies_of, derived_lanes, wire_ratio
+from tests.plain import holdings, latency_of, layer_bytes, layer_messages, layer_seconds
 from tests.strategies import scenarios, whole
 
 GQA_8K = 2_684_354_560  # Llama 3 70B, 8,192 tokens, bf16
@@ -25,8 +26,8 @@ def test_bytes_and_time_are_the_sum_over_layers_and_requests(scenario: Scenario)
     _, known = holdings(scenario, plan)
     sizes = [layer_bytes(plan, g, scenario.prompt_tokens, known) for g in plan.model.sequence]
     busy = sum(layer_seconds(scenario, plan, g, size) for g, size in zip(plan.model.sequence, sizes, strict=True))
-    messages = sum(layer_messages(plan, g, scenario.prompt_tokens - known) for g in plan.model.sequence)
-    latency = plan.link.latency if result.kv.wire_bytes and not plan.engine.nominal_link else 0.0
+    messages = sum(layer_messages(scenario, plan, g, scenario.prompt_tokens - known) for g in plan.model.sequence)
+    latency = latency_of(scenario, plan) if result.kv.wire_bytes else 0.0
     assert result.kv.wire_bytes == pytest.approx(scenario.batch * sum(size.total for size in sizes))
     assert result.transfer.seconds == pytest.approx(busy + latency)
     assert result.transfer.messages == pytest.approx(scenario.batch * messages)
@@ -190,5 +191,6 @@ def test_ideal_is_nominal_and_others_take_what_the_link_achieves() -> None:
 
 def test_a_staging_copy_reads_and_writes_memory_once() -> None:
     h100, h200 = accelerators()["h100-sxm"], accelerators()["h200-sxm"]
-    assert extra_seconds_per_byte(engines()["tensorrt-llm"], 1.0, h100, h200) == pytest.approx(2 * 2 / 3.35e12)
-    assert extra_seconds_per_byte(engines()["ideal"], 1.0, h100, h200) == 0.0
+    gathered = extra_seconds(engines()["tensorrt-llm"], 1.0, h100, h200, pcie_achieved=0.8)
+    assert gathered.per_byte == gathered.staging == pytest.approx(2 * 2 / 3.35e12)
+    assert extra_seconds(engines()["ideal"], 1.0, h100, h200, pcie_achieved=0.8).per_byte == 0.0

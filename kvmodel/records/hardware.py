@@ -36,6 +36,10 @@ class Accelerator(Sourced):
     """One NIC of its usual node, one direction."""
     nics_per_gpu: float = Field(gt=0, le=8)
     """NICs an accelerator has in its usual node."""
+    host_bandwidth: BytesPerSecond
+    """To host memory, nominal, one direction."""
+    host_quoted: str
+    """What carries it."""
     gpus_per_node: int = Field(ge=1, le=1024)
     """Accelerators in its usual node."""
     derates: str

@@ -1,0 +1,48 @@
+"""Engine and link as a scenario asks for them: their rows, with the scenario's own values in place of some."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kvmodel import registry
+from kvmodel.records.engine import Engine
+from kvmodel.records.hardware import Link
+from kvmodel.structure import Structure
+
+SAME_NAME = (
+    "message_seconds",
+    "posting_threads",
+    "outstanding_messages",
+    "kv_split",
+    "fragmentation",
+    "staging_copies",
+    "max_lanes_per_gpu",
+    "mla_copies",
+    "handoff_seconds",
+    "admission_seconds",
+    "handshake_seconds",
+)
+"""Scenario fields that replace the engine's of the same name."""
+
+
+def engine_as_asked(s: Structure) -> Engine:
+    """The engine of a structure. Raises UnknownNameError.
+
+    Its fixed handoff is that of the prefill accelerator where the engine was measured on it.
+    """
+    engine = registry.find("engine", s.engine, registry.engines())
+    changes: dict[str, Any] = {}
+    if s.prefill_accelerator in engine.handoff_seconds_on:
+        changes["handoff_seconds"] = engine.handoff_seconds_on[s.prefill_accelerator]
+    changes |= {name: getattr(s, name) for name in SAME_NAME if getattr(s, name) is not None}
+    chosen = {"gathers": s.gather, "host_bounce": s.host_bounce, "cross_layer": s.cross_layer}
+    changes |= {name: answer == "yes" for name, answer in chosen.items() if answer is not None}
+    return engine.model_copy(update=changes) if changes else engine
+
+
+def link_as_asked(s: Structure) -> Link:
+    """The link of a structure. Raises UnknownNameError."""
+    link = registry.find("link", s.link, registry.links())
+    changes = {"achieved": s.achieved, "latency": s.latency_seconds}
+    asked = {name: value for name, value in changes.items() if value is not None}
+    return link.model_copy(update=asked) if asked else link
