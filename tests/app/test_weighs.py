@@ -203,6 +203,54 @@ def test_an_error_goes_with_the_text_that_made_it():
     assert "own_error_view" not in views(page)
 
 
+def shown_of_two():
+    import streamlit as st
+
+    from app.views import one_request, weighs
+
+    (one_request if st.session_state.get("elsewhere") else weighs).show()
+
+
+def test_a_pasted_text_is_still_there_after_a_look_at_another_view():
+    page = AppTest.from_function(shown_of_two, default_timeout=60).run()
+    page.text_area(key="own_text").input(json.dumps(CONFIG)).run()
+    page.session_state["elsewhere"] = True
+    page.run()
+    page.session_state["elsewhere"] = False
+    page.run()
+    assert not page.exception
+    assert page.text_area(key="own_text").value == json.dumps(CONFIG)
+    assert "147,456" in views(page)["answer_view"]["say"]
+    page.text_area(key="own_text").input(json.dumps(CONFIG | {"num_hidden_layers": 18})).run()
+    assert "73,728" in views(page)["answer_view"]["say"]
+
+
+def test_what_was_changed_is_told_from_what_was_stated_and_what_was_assumed():
+    first = parse_model_config(CONFIG)
+    edits = {"num_key_value_heads": 4, "sliding_window": 512, "num_hidden_layers": 36, "rope_scaling": None}
+    assert own_config.changes_text(first, edits) == [
+        "Changed: num_key_value_heads is 4; the file says 8.",
+        "Changed: sliding_window is 512; 4096 was assumed.",
+        "Changed: rope_scaling is null.",
+    ]
+
+
+def test_rows_follow_an_edit_but_for_the_value_that_was_typed():
+    config = {k: v for k, v in CONFIG.items() if k != "head_dim"} | {"model_type": "llama"}
+    base, edits = parse_model_config(config), {"num_attention_heads": 16}
+    now = own_config.edited(json.dumps(config), edits)
+    rows = {row["At"]: row for row in own_config.field_rows(base, now, edits, {})}
+    assert (rows["head_dim"]["Value"], rows["head_dim"]["From"]) == ("160", "worked out from other fields")
+    assert rows["num_attention_heads"]["Value"] == "32"
+    again = {row["At"]: row for row in own_config.field_rows(now, now, edits, edits)}
+    assert (again["num_attention_heads"]["Value"], again["num_attention_heads"]["From"]) == ("16", "changed by you")
+
+
+def test_a_value_in_the_table_reads_back_as_it_was():
+    for field in parse_model_config(CONFIG).fields:
+        assert own_config._value(own_config._shown(field.value)) == field.value
+
+
 def test_a_layout_that_engines_refuse_is_said_beside_the_rank_map():
     page = opened()
     page.text_area(key="own_text").input(json.dumps({**CONFIG, "num_attention_heads": 24, "num_key_value_heads": 6})).run()
