@@ -22,17 +22,11 @@ _ORIGINS = {"file": "stated in the file", "class default": "default of its class
 def take() -> None:
     """Read what was pasted, uploaded or edited in the last run, before anything is drawn."""
     session = st.session_state
-    text = _uploaded() or session.get("own_text", "")
-    if not text:
-        session.pop("own_error", None)
-    if text and text != session.get("own_raw"):
-        session["own_raw"] = text
-        session.pop("own_edits", None)
-        _read(text, {})
-    edits = _edits()
-    if edits and edits != session.get("own_edits"):
-        session["own_edits"] = edits
-        _read(session["own_raw"], edits)
+    for seen, text in (("own_file_seen", _uploaded()), ("own_text_seen", session.get("own_text", session.get("own_text_seen", "")))):
+        if text != session.get(seen, ""):
+            session[seen] = text
+            _start(text)
+    _edit(_edits())
 
 
 def _uploaded() -> str:
@@ -42,11 +36,53 @@ def _uploaded() -> str:
     return str(file.getvalue()[: MAX_PASTED + 1].decode("utf-8", errors="replace"))
 
 
+def _start(text: str) -> None:
+    """Read a new configuration and choose it as the model; one that cannot be read is kept as an error."""
+    session = st.session_state
+    session.pop("own_error", None)
+    if not text:
+        return
+    try:
+        parsed = edited(text, {})
+    except KvModelError as error:
+        session["own_error"] = str(error)
+        return
+    session.update(own_raw=text, own_first=parsed, own_edits={}, own_number=session.get("own_number", 0) + 1)
+    _choose(parsed)
+
+
+def _table_key() -> str:
+    """Key of the table of fields: each configuration has a table of its own, so that edits of one never reach another."""
+    return f"own_fields_{st.session_state.get('own_number', 0)}"
+
+
 def _edits() -> dict[str, Any]:
-    """Values changed in the table, by path."""
-    first: ParsedConfig | None = st.session_state.get("own_first")
-    rows = (st.session_state.get("own_fields") or {}).get("edited_rows", {})
-    return edits_of(first, rows) if first else {}
+    """All changed values by path: those the table began with, and those typed into it since."""
+    session = st.session_state
+    table = session.get(_table_key())
+    if table is None:
+        return dict(session.get("own_edits", {}))
+    return {**session["own_base_edits"], **edits_of(session["own_base"], table.get("edited_rows", {}))}
+
+
+def _edit(edits: dict[str, Any]) -> None:
+    """Read the configuration with changed values; those that cannot be used leave the model as it was, with an error."""
+    session = st.session_state
+    session.pop("own_edit_error", None)
+    if edits == session.get("own_edits", {}):
+        return
+    try:
+        parsed = edited(session["own_raw"], edits)
+    except KvModelError as error:
+        session["own_edit_error"] = str(error)
+        return
+    session["own_edits"] = edits
+    _choose(parsed)
+
+
+def _choose(parsed: ParsedConfig) -> None:
+    st.session_state["own_parsed"] = parsed
+    st.session_state["model"] = parsed.model
 
 
 def edits_of(first: ParsedConfig, rows: Mapping[int | str, Mapping[str, str]]) -> dict[str, Any]:
@@ -64,6 +100,11 @@ def edited(text: str, edits: Mapping[str, Any]) -> ParsedConfig:
     return parse_model_config(config, name="Your model")
 
 
+def _shown(value: Any) -> str:
+    """A value as one would type it."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
 def _value(text: str) -> Any:
     """A typed value as JSON where it is JSON, else as text."""
     try:
@@ -72,19 +113,18 @@ def _value(text: str) -> Any:
         return text
 
 
-def _read(text: str, edits: dict[str, Any]) -> None:
-    """Parse a configuration and choose it as the model; what cannot be read is kept as an error."""
-    session = st.session_state
-    try:
-        parsed = edited(text, edits)
-    except KvModelError as error:
-        session["own_error"] = str(error)
-        return
-    session.pop("own_error", None)
-    session["own_parsed"] = parsed
-    if not edits:
-        session["own_first"] = parsed
-    session["model"] = parsed.model
+def changes_text(first: ParsedConfig, edits: Mapping[str, Any]) -> list[str]:
+    """A sentence for each value that differs from what the configuration said or left to be assumed."""
+    before = {field.path: field for field in first.fields}
+    said = []
+    for path, value in edits.items():
+        old = before.get(path)
+        if old is None:
+            said.append(f"Changed: {path} is {_shown(value)}.")
+        elif old.value != value:
+            was = f"the file says {_shown(old.value)}" if old.origin == "file" else f"{_shown(old.value)} was assumed"
+            said.append(f"Changed: {path} is {_shown(value)}; {was}.")
+    return said
 
 
 def draw() -> None:
@@ -92,17 +132,43 @@ def draw() -> None:
     session = st.session_state
     static_block("own_head", block("h2", "Bring your config.json", class_="kv-h2"))
     left, right = st.columns([1.3, 1], gap="large")
-    left.text_area("Paste a config.json", key="own_text", height=140, max_chars=MAX_PASTED, placeholder='{"model_type": "llama", ...}')
+    left.text_area(
+        "Paste a config.json",
+        key="own_text",
+        height=140,
+        max_chars=MAX_PASTED,
+        placeholder='{"model_type": "llama", ...}',
+        persist_state="session",
+    )
     right.file_uploader("Or upload one", type=["json", "txt"], key="own_file", max_upload_size=1)
-    if session.get("own_error"):
-        kept = f"{session['own_error']}. The model stays as it was."
-        static_block("own_error_view", block("p", kept, class_="kv-notice kv-notice-bad", role="alert"))
-        return
+    error = session.get("own_error") or session.get("own_edit_error")
+    if error:
+        static_block("own_error_view", block("p", f"{error}. The model stays as it was.", class_="kv-notice kv-notice-bad", role="alert"))
     parsed: ParsedConfig | None = session.get("own_parsed")
-    if parsed is None or session["state"].scenario.model != parsed.model:
+    if session.get("own_error") or parsed is None or session["state"].scenario.model != parsed.model:
         return
-    said = [f"Assumed: {text}." for text in parsed.assumed] + [f"Check: {text}." for text in parsed.warnings]
+    said = changes_text(session["own_first"], session["own_edits"])
+    said += [f"Assumed: {text}." for text in parsed.assumed] + [f"Check: {text}." for text in parsed.warnings]
     static_block("own_notes", *(block("p", text, class_="kv-notice") for text in said))
-    first: ParsedConfig = session["own_first"]
-    rows = [{"Field": f.name, "Value": str(f.value), "From": _ORIGINS.get(f.origin, f.origin), "At": f.path} for f in first.fields]
-    st.data_editor(pd.DataFrame(rows), key="own_fields", disabled=["Field", "From", "At"], hide_index=True, width="stretch")
+    _fields_table(parsed)
+
+
+def _fields_table(parsed: ParsedConfig) -> None:
+    """The fields that were used, each value editable; values that follow from an edited one follow it."""
+    session, key = st.session_state, _table_key()
+    if key not in session:
+        session["own_base"], session["own_base_edits"] = parsed, session["own_edits"]
+    base: ParsedConfig = session["own_base"]
+    rows = field_rows(base, parsed, session["own_edits"], session["own_base_edits"])
+    st.data_editor(pd.DataFrame(rows), key=key, disabled=["Field", "From", "At"], hide_index=True, width="stretch")
+
+
+def field_rows(base: ParsedConfig, now: ParsedConfig, edits: Mapping[str, Any], base_edits: Mapping[str, Any]) -> list[dict[str, str]]:
+    """A row for each field of the configuration the table began with, as edits made since count from its rows.
+
+    Values and origins are those of `now`, but for what was edited, over which the table lays the typed value.
+    """
+    latest = {field.path: field for field in now.fields if field.path not in edits}
+    fields = [latest.get(field.path, field) for field in base.fields]
+    origins = {field.path: _ORIGINS.get(field.origin, field.origin) for field in fields} | dict.fromkeys(base_edits, "changed by you")
+    return [{"Field": f.name, "Value": _shown(f.value), "From": origins[f.path], "At": f.path} for f in fields]

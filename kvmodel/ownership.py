@@ -1,8 +1,10 @@
-"""Which rank holds which KV heads, and which sends them to whom."""
+"""Which rank holds which KV heads, which stage which layers, and which sends them to whom."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import pairwise
 
 from kvmodel.cache import kv_heads_per_rank
 
@@ -48,3 +50,45 @@ def flows(kv_heads: int, prefill_tp: int, decode_tp: int) -> tuple[Flow, ...]:
             found.append(Flow(source, target, head, last))
             head = last + 1
     return tuple(found)
+
+
+def replicas(tp: int, attention_dp: int) -> tuple[tuple[int, int], ...]:
+    """First and last rank of each attention replica; a request is on one of them, which holds all its heads.
+
+    Source: SGLang 0.5.23 layers/dp_attention.py numbers neighbouring ranks into one replica.
+
+    >>> replicas(8, 2)
+    ((0, 3), (4, 7))
+    """
+    each = max(1, tp // attention_dp)
+    return tuple((first, first + each - 1) for first in range(0, each * attention_dp, each))
+
+
+def stage_edges(layers: int, pp: int) -> tuple[int, ...]:
+    """Layers before each of `pp` pipeline stages of consecutive layers, and behind the last.
+
+    >>> stage_edges(61, 2)
+    (0, 30, 61)
+    """
+    return tuple(round(stage * layers / pp) for stage in range(pp + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class StageFlow:
+    """Layers `first` to `last`, counted from 1, go from one prefill stage to one decode stage, counted from 0."""
+
+    first: int
+    last: int
+    prefill_stage: int
+    decode_stage: int
+
+
+def stage_flows(layers: int, prefill_pp: int, decode_pp: int) -> tuple[StageFlow, ...]:
+    """What crosses between pipeline stages: each stretch of layers that one stage holds on either side.
+
+    >>> [(f.first, f.last, f.prefill_stage, f.decode_stage) for f in stage_flows(32, 2, 1)]
+    [(1, 16, 0, 0), (17, 32, 1, 0)]
+    """
+    sides = stage_edges(layers, prefill_pp), stage_edges(layers, decode_pp)
+    cuts = sorted({edge for edges in sides for edge in edges})
+    return tuple(StageFlow(low + 1, high, *(bisect_right(edges, low) - 1 for edges in sides)) for low, high in pairwise(cuts))

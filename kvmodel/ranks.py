@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from kvmodel.cache import ModelCache, model_cache, total_cache
+from kvmodel.ownership import stage_edges
 from kvmodel.parallel import check_tp
 from kvmodel.records.model import ModelSpec
 
@@ -16,8 +17,8 @@ def stage_caches(model: ModelSpec, *, kv_dtype: str, tp: int, pp: int, keeps_all
     if pp == 1:
         return (whole,)
     sequence = model.sequence
-    edges = [round(stage * len(sequence) / pp) for stage in range(pp + 1)]
-    counts = (tuple(sequence[low:high].count(group) for group in range(len(whole.layers))) for low, high in pairwise(edges))
+    stages = pairwise(stage_edges(len(sequence), pp))
+    counts = (tuple(sequence[low:high].count(group) for group in range(len(whole.layers))) for low, high in stages)
     return tuple(total_cache(tuple((n, layer) for n, (_, layer) in zip(count, whole.layers, strict=True))) for count in counts)
 
 

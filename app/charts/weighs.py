@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from app.charts.marks import disc, line, note
+from app.charts.rank_map import ranks_block as ranks_block
 from app.charts.scale import log_axis, token_axis
 from app.charts.spec import Figure, Spec, Table, at, col, colour, four_digits
+from app.charts.tables import table_block
 from app.over import Over
 from kvmodel.display import NARROW_SPACE, bytes_both_text, bytes_text, count_text, exact_bytes_text
-from kvmodel.ownership import Flow, flows, heads_of_rank
 from kvmodel.plan import Plan
-from kvmodel.records.model import LayerGroup, Linear
+from kvmodel.records.model import LayerGroup
 from kvmodel.verdict import Sentence, plain
-
-MAX_RANKS = 16
-"""Ranks listed; beyond, the rest is counted."""
 
 
 def weighs_table(over: Over) -> Table:
@@ -151,43 +148,3 @@ def groups_block(plan: Plan) -> dict[str, Any]:
         cells = [f"{count} ×", kind_text(group), exact_bytes_text(layer.growing + layer.indexer), exact_bytes_text(layer.capped)]
         rows.append([*cells, exact_bytes_text(layer.state + layer.tail * layer.tail_tokens)])
     return table_block("Layers by kind", ("Layers", "Each keeps", "a token", "a token in window", "state"), rows)
-
-
-def ranks_block(plan: Plan) -> dict[str, Any]:
-    """Who holds which heads on either side, and who sends to whom."""
-    heads = {g.attention.kv_heads for g in plan.model.groups if hasattr(g.attention, "kv_heads")}
-    tps = plan.prefill.tp // plan.prefill.attention_dp or 1, plan.decode.tp // plan.decode.attention_dp or 1
-    if not heads:
-        linear = all(isinstance(g.attention, Linear) or g.attention.kind == "none" for g in plan.model.groups)
-        words = "a share of the state" if linear else "the whole latent row of every token"
-        readers = {"per-rank": "every decode rank reads a copy", "single": "one decode rank reads it", "split": "the lanes split it"}
-        note_ = f"Each rank holds {words}; with this engine {readers[plan.engine.mla_copies]}."
-        return {"tag": "p", "class": "kv-note", "children": [note_]}
-    kv_heads = max(heads)
-    crossing = flows(kv_heads, *tps)
-    rows = [_rank_row(rank, kv_heads, tps, crossing) for rank in range(min(max(tps), MAX_RANKS))]
-    if max(tps) > MAX_RANKS:
-        rows.append([f"and {max(tps) - MAX_RANKS} more", "", "", ""])
-    return table_block("Who holds and sends which heads", ("Rank", "Prefill holds", "Sends", "Decode holds"), rows)
-
-
-def _rank_row(rank: int, kv_heads: int, tps: tuple[int, int], crossing: Sequence[Flow]) -> list[str]:
-    held = [_heads_text(heads_of_rank(kv_heads, tp, rank)) if rank < tp else "" for tp in tps]
-    sent = [f"{_heads_text((f.first, f.last))} to rank {f.decode_rank}" for f in crossing if f.prefill_rank == rank]
-    return [str(rank), held[0], ", ".join(sent) or ("nothing" if rank < tps[0] else ""), held[1]]
-
-
-def _heads_text(span: tuple[int, int]) -> str:
-    return f"head {span[0]}" if span[0] == span[1] else f"heads {span[0]}\u2013{span[1]}"
-
-
-def table_block(name: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
-    """A table as a text block."""
-    top = {"tag": "tr", "children": [{"tag": "th", "scope": "col", "children": [h]} for h in heads]}
-    body = [{"tag": "tr", "children": [{"tag": "td", "children": [cell]} for cell in row]} for row in rows]
-    table = {
-        "tag": "table",
-        "class": "kv-table kv-said",
-        "children": [{"tag": "thead", "children": [top]}, {"tag": "tbody", "children": body}],
-    }
-    return {"tag": "div", "class": "kv-scroll", "tabindex": "0", "role": "region", "aria-label": name, "children": [table]}

@@ -58,6 +58,64 @@ def test_the_rank_map_names_senders_and_receivers():
     assert "every decode rank reads a copy" in mla
 
 
+def cells(item):
+    """Texts of a block: of each paragraph, and of each row of each table."""
+    if not isinstance(item, dict):
+        return []
+    if item["tag"] in ("p", "tr"):
+        return [[c["children"][0] for c in item["children"]] if item["tag"] == "tr" else item["children"][0]]
+    return [text for child in item["children"] for text in cells(child)]
+
+
+def rank_map(**fields):
+    return cells(weighs.ranks_block(over(**fields).plan))
+
+
+def test_without_replicas_and_stages_the_rank_map_is_heads_alone():
+    assert rank_map(prefill_tp=2, decode_tp=1) == [
+        ["Rank", "Prefill holds", "Sends", "Decode holds"],
+        ["0", "heads 0\u20133", "heads 0\u20133 to rank 0", "heads 0\u20137"],
+        ["1", "heads 4\u20137", "heads 4\u20137 to rank 0", ""],
+    ]
+
+
+def test_a_rank_of_its_own_replica_holds_all_heads_of_its_requests():
+    said = rank_map(prefill_tp=8, prefill_attention_dp=2, decode_tp=4, decode_attention_dp=4)
+    assert said[0] == "Prefill: 2 attention replicas of 4 ranks (0\u20133, 4\u20137); a request is on one of them, with all its heads."
+    assert said[1] == "Decode: 4 attention replicas of one rank, and each rank holds all heads of its own requests."
+    assert said[3:] == [
+        ["Rank", "Prefill holds", "Sends", "Decode holds"],
+        ["0", "heads 0\u20131", "heads 0\u20131 to rank 0", "heads 0\u20137"],
+        *([str(r), f"heads {2 * r}\u2013{2 * r + 1}", f"heads {2 * r}\u2013{2 * r + 1} to rank 0", ""] for r in (1, 2, 3)),
+    ]
+
+
+def test_stages_say_which_layers_they_hold_and_to_whom_they_send():
+    said = rank_map(prefill_tp=1, prefill_pp=2, decode_tp=2)
+    assert said[:3] == [
+        ["Layers", "Prefill holds and sends", "Decode holds"],
+        ["1\u201340", "stage 1, rank 0", "stage 1, ranks 0\u20131"],
+        ["41\u201380", "stage 2, rank 1", "stage 1, ranks 0\u20131"],
+    ]
+    uneven = rank_map(prefill_tp=4, prefill_pp=2, decode_tp=4, decode_pp=3)
+    assert [row[0] for row in uneven[1:5]] == ["1\u201327", "28\u201340", "41\u201353", "54\u201380"]
+    assert uneven[3][1:] == ["stage 2, ranks 4\u20137", "stage 2, ranks 4\u20137"]
+
+
+def test_a_latent_is_whole_on_each_rank_of_each_stage_for_its_own_requests():
+    said = rank_map(model="deepseek-v3", engine="sglang-mooncake", decode_tp=16, decode_attention_dp=16, decode_pp=2)
+    assert said[0].startswith("Decode: 16 attention replicas of one rank")
+    assert said[2] == ["1\u201330", "stage 1, ranks 0\u20137", "stage 1, ranks 0\u201315"]
+    assert said[-1].startswith("Each rank holds the whole latent row of every token of its own requests")
+
+
+def test_a_long_rank_map_counts_what_it_leaves_out():
+    said = rank_map(prefill_tp=64, decode_tp=64, decode_attention_dp=8, decode_pp=40)
+    assert said[0].startswith("Decode: 8 attention replicas of 8 ranks (0\u20137, 8\u201315, …, 56\u201363)")
+    assert ["and 24 more", "", ""] in said
+    assert ["and 48 more", "", "", ""] in said
+
+
 @pytest.mark.parametrize(
     "model",
     ["nemotron-3-super", "qwen3-next-80b-a3b", "llama-4-scout", "deepseek-v3.2", "deepseek-v4-flash", "gemma-3n-e4b", "jamba-1.5-mini"],
@@ -143,6 +201,54 @@ def test_an_error_goes_with_the_text_that_made_it():
     assert "own_error_view" in views(page)
     page.text_area(key="own_text").input("").run()
     assert "own_error_view" not in views(page)
+
+
+def shown_of_two():
+    import streamlit as st
+
+    from app.views import one_request, weighs
+
+    (one_request if st.session_state.get("elsewhere") else weighs).show()
+
+
+def test_a_pasted_text_is_still_there_after_a_look_at_another_view():
+    page = AppTest.from_function(shown_of_two, default_timeout=60).run()
+    page.text_area(key="own_text").input(json.dumps(CONFIG)).run()
+    page.session_state["elsewhere"] = True
+    page.run()
+    page.session_state["elsewhere"] = False
+    page.run()
+    assert not page.exception
+    assert page.text_area(key="own_text").value == json.dumps(CONFIG)
+    assert "147,456" in views(page)["answer_view"]["say"]
+    page.text_area(key="own_text").input(json.dumps(CONFIG | {"num_hidden_layers": 18})).run()
+    assert "73,728" in views(page)["answer_view"]["say"]
+
+
+def test_what_was_changed_is_told_from_what_was_stated_and_what_was_assumed():
+    first = parse_model_config(CONFIG)
+    edits = {"num_key_value_heads": 4, "sliding_window": 512, "num_hidden_layers": 36, "rope_scaling": None}
+    assert own_config.changes_text(first, edits) == [
+        "Changed: num_key_value_heads is 4; the file says 8.",
+        "Changed: sliding_window is 512; 4096 was assumed.",
+        "Changed: rope_scaling is null.",
+    ]
+
+
+def test_rows_follow_an_edit_but_for_the_value_that_was_typed():
+    config = {k: v for k, v in CONFIG.items() if k != "head_dim"} | {"model_type": "llama"}
+    base, edits = parse_model_config(config), {"num_attention_heads": 16}
+    now = own_config.edited(json.dumps(config), edits)
+    rows = {row["At"]: row for row in own_config.field_rows(base, now, edits, {})}
+    assert (rows["head_dim"]["Value"], rows["head_dim"]["From"]) == ("160", "worked out from other fields")
+    assert rows["num_attention_heads"]["Value"] == "32"
+    again = {row["At"]: row for row in own_config.field_rows(now, now, edits, edits)}
+    assert (again["num_attention_heads"]["Value"], again["num_attention_heads"]["From"]) == ("16", "changed by you")
+
+
+def test_a_value_in_the_table_reads_back_as_it_was():
+    for field in parse_model_config(CONFIG).fields:
+        assert own_config._value(own_config._shown(field.value)) == field.value
 
 
 def test_a_layout_that_engines_refuse_is_said_beside_the_rank_map():
