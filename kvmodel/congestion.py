@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from kvmodel.handoff import decode_memory, handoff, rank_bytes
+from kvmodel.handoff import decode_memory, fixed_seconds, handoff, rank_bytes
 from kvmodel.numeric import Num, ceil_div, maximum, where
 from kvmodel.plan import Plan
 from kvmodel.progress import Amounts
@@ -65,7 +65,7 @@ def congestion(plan: Plan, a: Amounts, traffic: Traffic, in_flight: Num | None =
     Lanes without bytes to carry have no knee: it is infinite.
     """
     e, n = handoff(plan, a), traffic.in_flight if in_flight is None else in_flight
-    fixed = plan.engine.handoff_seconds + plan.engine.admission_seconds
+    fixed = fixed_seconds(plan)
     latency = plan.lane.latency * (e.kv.wire_bytes > 0)
     wire = e.transfer.seconds - latency
     busy = wire * crowding(plan, traffic, 1)

@@ -50,8 +50,8 @@ def test_no_handoff_is_faster_than_alone_and_the_links_carry_no_more_than_they_c
     assert found.handoffs_per_second * found.busy_seconds <= 1 + 1e-9 or found.busy_seconds == 0
     assert (found.seconds == found.alone_seconds) == (n <= found.knee * (1 + 1e-12))
     e = evaluate(scenario)
-    engine = plan_of(scenario).engine
-    assert found.alone_seconds == pytest.approx(e.transfer.seconds + engine.handoff_seconds + engine.admission_seconds)
+    fixed = e.gap_seconds - e.transfer.exposed_seconds
+    assert found.alone_seconds == pytest.approx(e.transfer.seconds + fixed)
 
 
 def test_one_lane_is_full_with_the_published_scenario() -> None:
