@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from app.charts import congestion, levers, links, measured, turn, weighs
+from app.charts import congestion, levers, links, measured, turn, weighs, where
 from app.charts.request import moments
 from app.over import evaluate_over, positions_of
 from app.reading import overlaps
 from app.state import State
+from kvmodel.breakdown import NAMES
 from kvmodel.congestion import congestion as congested
 from kvmodel.evaluate import amounts_of, sweep
 from kvmodel.plan import plan_of
@@ -100,6 +101,13 @@ def _turns(state: State) -> list[Row]:
     return [{"design": d.id, "warm": d.warm, **{name: getattr(d, name) for name in names}} for d in found.values()]
 
 
+def _where(state: State) -> list[Row]:
+    scenario = state.scenario
+    ideal = where.ideal_of(scenario)
+    mine, least = (where.terms_of(s, amounts_of(s)) for s in (scenario, ideal))
+    return [{"term": key, "name": NAMES[key], "seconds": float(mine[key]), "ideal_seconds": float(least[key])} for key in NAMES]
+
+
 def _pipelining(state: State) -> list[Row]:
     tokens, scenario = _lengths(state), state.scenario
     swept = {o: sweep(scenario.with_changes(overlap=o), prompt_tokens=np.asarray(tokens)) for o in overlaps(scenario)}
@@ -155,6 +163,7 @@ _ROWS: dict[str, Callable[[State], list[Row]]] = {
     "ratio": _ratio,
     "flow": _edges,
     "turn-bars": _turns,
+    "where": _where,
     "pipelining": _pipelining,
     "congestion": _congestion,
     "growth": _growth,

@@ -57,6 +57,7 @@ CHARTS = {
         Chart("ratio", "critical-length", "ratio_view", "Wire time over prefill time"),
         Chart("flow", "next-turn", "flow_view", "An agent's next turn, by design"),
         Chart("turn-bars", "next-turn", "bars_view", "First token and KV moved, by design"),
+        Chart("where", "wire", "where_view", "Where the time of a handoff goes"),
         Chart("pipelining", "wire", "pipelining_view", "What sending early saves"),
         Chart("congestion", "wire", "congestion_view", "Handoffs that share the links"),
         Chart("growth", "weighs", "growth_view", "Bytes of the cache against prompt length"),

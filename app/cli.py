@@ -126,6 +126,15 @@ def _turn(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     return found, answers.turn_text(scenario, asked, result) + answers.infeasible_text(reason)
 
 
+def _wire(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
+    from app.wire_command import wire_json, wire_text
+
+    texts = read_flags(rest, [*Traffic.model_fields, *Scenario.model_fields])
+    asked = parse_text(Traffic, {name: text for name, text in texts.items() if name in Traffic.model_fields})
+    found = wire_json(scenario_of({name: text for name, text in texts.items() if name not in Traffic.model_fields}), asked)
+    return found, wire_text(found) + answers.infeasible_text(found["reason"])
+
+
 def _model(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     texts = read_flags(rest, ["tp", "kv_dtype", "tokens", "attention_dp", "pp", "speculation"])
     name: str = options.model_name
@@ -245,6 +254,7 @@ _COMMANDS: dict[str, tuple[Any, str, Sequence[type[Record]]]] = {
     "evaluate": (_evaluate, "what one handoff costs", (Scenario,)),
     "critical": (_critical, "from which prompt on the handoff matters", (Scenario,)),
     "turn": (_turn, "what an agent's next turn costs, by design", (Turn, Scenario)),
+    "wire": (_wire, "where a handoff's time goes, alone, shared and failing", (Traffic, Scenario)),
     "model": (
         _model,
         "bytes a model's cache takes; --tp N, --kv-dtype D, --tokens N, --attention-dp N, --pp N; of a file --speculation on",

@@ -10,7 +10,7 @@ import streamlit as st
 from app.charts.measured import ALL, YOURS, engines_measured, links_measured
 from app.live import block, static_block
 from app.over import nearest, positions_of
-from app.reading import ARRIVED, MORE, MORE_BESIDE, has_mla, overlaps, text_key
+from app.reading import ARRIVED, KNOBS, MORE, MORE_BESIDE, has_mla, overlaps, text_key
 from app.state import State, record_of
 from kvmodel import registry
 from kvmodel.display import count_text
@@ -30,7 +30,11 @@ _FILTERS: dict[str, Callable[[], Sequence[str]]] = {
     "measured_engine": lambda: (ALL, *engines_measured()),
 }
 _FILTER_NAMES = {YOURS: "the chosen link", ALL: "all"}
-_PLACEHOLDERS = {"block_tokens": "the engine's", "chunk_tokens": "the engine's", "link_gbytes_per_s": "the link's"}
+_PLACEHOLDERS = {
+    **dict.fromkeys(("block_tokens", "chunk_tokens", *(name for _, names in KNOBS for name in names)), "the engine's"),
+    **dict.fromkeys(("link_gbytes_per_s", "achieved", "latency_seconds"), "the link's"),
+    "decode_pool_gbytes": "what is left",
+}
 
 
 def field_of(name: str) -> Any:
@@ -48,7 +52,7 @@ def help_of(name: str) -> str:
     return f"{field_of(name).description} Takes {allowed_values(record_of(name), name)}."
 
 
-def options_of(name: str) -> list[str]:
+def options_of(name: str) -> list[Any]:
     """Choices of an input that names one of several."""
     if name in _NAMES:
         rows = _NAMES[name]()
@@ -56,11 +60,15 @@ def options_of(name: str) -> list[str]:
     if name in _FILTERS:
         return list(_FILTERS[name]())
     annotation = field_of(name).annotation
-    return [str(v) for part in (annotation, *get_args(annotation)) if get_origin(part) is Literal for v in get_args(part)]
+    own: list[Any] = [] if name == "overlap" or field_of(name).default is not None else [None]
+    said = [str(v) for part in (annotation, *get_args(annotation)) if get_origin(part) is Literal for v in get_args(part)]
+    return [*own, *said] if said else []
 
 
 def name_of(name: str, value: Any) -> str:
     """How a choice is shown."""
+    if value is None:
+        return "the engine's"
     if name == "model" and not isinstance(value, str):
         return str(value.name)
     if name in _FILTERS:
@@ -89,13 +97,21 @@ def draw_more(state: State, view: str) -> None:
     if not folder.open:
         return
     with folder:
-        columns = st.columns(4, gap="medium")
-        for column, (title, names) in zip(columns, MORE, strict=True):
-            column.markdown(f"**{title}**")
-            for name in names:
-                _input(column, state, name)
+        last = _draw_groups(state, MORE)
         for name in MORE_BESIDE.get(view, ()):
-            _input(columns[3], state, name)
+            _input(last, state, name)
+        static_block("knobs_head", block("h2", "In place of the engine's and the link's own", class_="kv-h2"))
+        _draw_groups(state, KNOBS)
+
+
+def _draw_groups(state: State, groups: Sequence[tuple[str, Sequence[str]]]) -> Any:
+    """A column of inputs for each group; returns the last column."""
+    columns = st.columns(len(groups), gap="medium")
+    for column, (title, names) in zip(columns, groups, strict=True):
+        column.markdown(f"**{title}**")
+        for name in names:
+            _input(column, state, name)
+    return columns[-1]
 
 
 def _input(column: Any, state: State, name: str) -> None:

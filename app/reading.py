@@ -29,6 +29,13 @@ MORE = (
     ),
     ("Your own measurements", ("prefill_seconds", "decode_step_seconds", "link_gbytes_per_s")),
 )
+KNOBS = (
+    ("Messages", ("message_seconds", "posting_threads", "outstanding_messages", "kv_split", "fragmentation")),
+    ("Copies", ("cross_layer", "gather", "staging_copies", "host_bounce")),
+    ("Link and layout", ("achieved", "latency_seconds", "max_lanes_per_gpu", "mla_copies")),
+    ("Fixed times", ("handoff_seconds", "admission_seconds", "handshake_seconds", "contact")),
+)
+"""What the engine and the link have of their own, and a scenario may say otherwise."""
 FILTERS = {"measured": ("measured_link", "measured_engine")}
 """Choices at the head of a view's picture."""
 MORE_BESIDE = {
@@ -59,7 +66,7 @@ def read(state: State, session: Session, sliders: Sequence[str]) -> State:
 
 
 def _unfolded(view: str) -> tuple[str, ...]:
-    return (*(name for _, group in MORE for name in group), *MORE_BESIDE.get(view, ()))
+    return (*(name for _, group in (*MORE, *KNOBS) for name in group), *MORE_BESIDE.get(view, ()))
 
 
 def text_key(name: str) -> str:

@@ -32,8 +32,6 @@ def pipelining_table(over: Over, overlaps: Sequence[str]) -> Table:
         "p.y": [round(math.log10(max(v, 1e-9)), 4) for v in mine],
         "p.text": [f"<b>you: decode waits {time_text(v)}</b>" for v in mine],
         "p.anchor": ["left" if n < 1_000 else "right" for n in over.values],
-        "answer": [[[text, ""]] for text in sentences],
-        "answer.text": sentences,
         "p.sentence": sentences,
     }
     for overlap, gap in gaps.items():

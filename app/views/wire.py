@@ -8,7 +8,7 @@ from functools import partial
 import streamlit as st
 
 from app import controls, reading
-from app.charts import congestion, pipelining
+from app.charts import congestion, groups, pipelining, where
 from app.charts.spec import Table, at
 from app.live import Board, at_value, block, first
 from app.over import evaluate_over
@@ -34,50 +34,60 @@ def show() -> None:
     positions = controls.slider_values(here.state, "prompt_tokens")
     board = picture(here.state, positions)
     with here.figure:
-        board.mount("pipelining_view")
+        overlap, chart = st.container(key="overlap_row"), st.container()
+    with chart:
+        board.mount("where_view")
     with here.answer:
         board.mount("answer_view")
     with here.rest:
+        board.mount("pipelining_view")
         left, right = st.columns(2, gap="large")
     with left:
         board.mount("congestion_view")
     with right:
         board.mount("failure_view")
+    with overlap:
+        controls.draw_overlap(here.state.scenario)
     frame.show_inputs(board, here, partial(tables, here.state))
 
 
 def picture(state: State, positions: Sequence[int]) -> Board:
     """The view's charts and texts, its curves over the positions."""
     scenario, board = state.scenario, frame.board_of(state, SLIDERS)
-    table, offered = lengths_of(scenario, positions), reading.overlaps(scenario)
-    now = at_value(table, positions, scenario.prompt_tokens)
-    now |= first(congestion.shared_table(congestion.shared_rows(state, "in_flight", (state.traffic.in_flight,))))
+    curves, offered = lengths_of(scenario, positions), reading.overlaps(scenario)
+    now = at_value(curves, positions, scenario.prompt_tokens) | first(_here(state, "prompt_tokens", (scenario.prompt_tokens,)))
+    board.view("where_view", [block("h2", "Where the time goes", class_="kv-h2"), where.where_figure(scenario)], now)
+    frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
     saves = [
         block("h2", "What sending early saves", class_="kv-h2"),
-        pipelining.pipelining_figure(table, offered, plan_of(scenario).overlap),
+        pipelining.pipelining_figure(curves, offered, plan_of(scenario).overlap),
         block("p", at("p.sentence"), class_="kv-note"),
+        groups.groups_line(),
     ]
-    board.view("pipelining_view", saves, now, columns=table)
-    frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
-    shared = [block("h2", "Handoffs that share the links", class_="kv-h2"), congestion.congestion_figure()]
-    board.view(
-        "congestion_view",
-        [*shared, *(block("p", text, class_="kv-note") for text in (at("g.sentence"), at("g.room_sentence"), SHARED))],
-        now,
-    )
+    board.view("pipelining_view", saves, now, columns=curves, later=True)
+    notes = [block("p", text, class_="kv-note") for text in (at("g.sentence"), at("g.room_sentence"), SHARED)]
+    shared = [block("h2", "Handoffs that share the links", class_="kv-h2"), congestion.congestion_figure(), *notes]
+    board.view("congestion_view", shared, now, later=True)
     failed = [block("h2", "Transfers that fail", class_="kv-h2"), congestion.failure_block(), block("p", FAILED, class_="kv-note")]
     board.view("failure_view", failed, now, later=True)
     return board
 
 
 def lengths_of(scenario: Scenario, positions: Sequence[int]) -> Table:
-    """What depends on the prompt alone, over the slider's positions."""
+    """Curves over the slider's positions."""
     offered = reading.overlaps(scenario)
     over = evaluate_over(scenario, "prompt_tokens", tuple(positions))
     return over.table("pipelining", lambda o: pipelining.pipelining_table(o, offered))
 
 
+def _here(state: State, name: str, values: tuple[int, ...]) -> Table:
+    over = evaluate_over(state.scenario, "prompt_tokens", values)
+    shared = congestion.shared_table(congestion.shared_rows(state, name, values))
+    return shared | over.table("where", where.where_table) | over.table("groups", groups.groups_table)
+
+
 def tables(state: State, name: str, values: tuple[int, ...]) -> Table:
     """Everything that moves with a slider, over its positions."""
-    shared = congestion.shared_table(congestion.shared_rows(state, name, values))
-    return shared if name == "in_flight" else shared | lengths_of(state.scenario, values)
+    if name == "in_flight":
+        return congestion.shared_table(congestion.shared_rows(state, name, values))
+    return lengths_of(state.scenario, values) | _here(state, name, values)

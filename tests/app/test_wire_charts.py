@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from app.charts import congestion, pipelining
+from app.charts import congestion, groups, pipelining, where
 from app.charts.spec import fill, used
 from app.over import evaluate_over, token_positions
 from app.palette import DARK, LIGHT
@@ -111,3 +111,66 @@ def test_the_prompt_moves_curve_and_failures():
     assert table["g.curve"][1][0] == pytest.approx(8 * table["g.curve"][0][0], rel=1e-3)
     assert table["g.wait.retry"][0] != table["g.wait.retry"][1]
     assert all(math.isfinite(v) for v in table["g.y"])
+
+
+def waited(**fields):
+    scenario = Scenario(**fields)
+    over = evaluate_over(scenario, "prompt_tokens", token_positions(scenario.prompt_tokens))
+    return over, where.where_table(over)
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"engine": "vllm-nixl"}, {"engine": "layerwise-push"}, {"engine": "vllm-nixl", "overlap": "layer", "decode_tp": 16}]
+)
+def test_bars_of_the_wait_begin_where_the_last_ended_and_add_up(fields):
+    over, table = waited(**fields)
+    figure = fill(where.where_figure(over.scenario).wide, table, over.at, LIGHT)
+    bar = figure["data"][0]
+    *terms, total = zip(bar["base"], bar["x"], table["k.text"][over.at], strict=True)
+    reached = 0.0
+    for base, length, text in terms:
+        back = text.strip().startswith("−")
+        assert (base + length if back else base) == pytest.approx(reached, rel=2e-3, abs=1e-9)
+        reached = base if back else base + length
+    assert total[1] == pytest.approx(over.rows[over.at].gap_seconds, rel=1e-3)
+    assert reached == pytest.approx(total[1], rel=2e-2, abs=1e-6)
+    assert len(figure["layout"]["yaxis"]["ticktext"]) == len(bar["x"]) + 1
+
+
+def test_the_ideal_engine_stands_beside_with_the_same_overlap():
+    over, table = waited(engine="layerwise-push")
+    assert table["k.ideal"][over.at][0] == pytest.approx(evaluate(Scenario(overlap="layer")).gap_seconds, rel=1e-3)
+    _, table = waited(engine="vllm-nixl", message_seconds=1e-3)
+    assert table["k.ideal"][over.at][0] == pytest.approx(evaluate(Scenario()).gap_seconds, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "Decode waits 53.7\u202fms for the bytes at nominal bandwidth and for nothing else."),
+        ({"engine": "vllm-nixl"}, "53.7\u202fms are bytes at nominal bandwidth; posting messages adds"),
+        ({"decode_held_tokens": 8192}, "Nothing moves: decode waits 0"),
+        ({"decode_held_tokens": 8192, "engine": "vllm-nixl"}, "Nothing moves, yet decode waits"),
+        ({"overlap": "layer"}, "hide behind prefill; decode waits"),
+    ],
+)
+def test_the_answer_says_what_is_bytes_and_what_adds_most(fields, said):
+    over, table = waited(**fields)
+    assert said in table["answer.text"][over.at]
+    assert len(table["answer.text"][over.at]) <= 125
+
+
+def test_rows_of_the_wait_stay_while_the_prompt_is_dragged():
+    over, table = waited(engine="splitwise")
+    lengths = {len(column[i]) for column in (table["k.base"], table["k.length"], table["k.text"]) for i in range(len(over.values))}
+    assert lengths == {len(where.rows_of(over.scenario)) + 1}
+
+
+def test_groups_of_layers_are_said_with_the_best_size():
+    scenario = Scenario(engine="vllm-nixl", message_seconds=2e-5, posting_threads=1, fragmentation=1.0, overlap="layer")
+    said = groups.groups_table(evaluate_over(scenario, "prompt_tokens", (8192,)))["p.groups"][0]
+    assert said.startswith("Layer by layer the least of the transfer is exposed")
+    assert "with blocks that hold all layers, groups of" in said
+    assert groups.groups_table(evaluate_over(Scenario(decode_held_tokens=8192), "prompt_tokens", (8192,)))["p.groups"][0].startswith(
+        "Nothing"
+    )

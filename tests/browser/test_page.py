@@ -12,7 +12,7 @@ VIEWS = {
     "/": "The handoff adds 53.7",
     "/critical-length": "On InfiniBand NDR 400",
     "/next-turn": "Keep the history where it is",
-    "/wire": "Sent all at the end, decode waits 53.7",
+    "/wire": "Decode waits 53.7",
     "/measured": "The model is within 25",
     "/weighs": "A prompt of 8,192 tokens weighs 2.68",
 }

@@ -1,0 +1,156 @@
+"""Where the time goes: decode's wait split into named terms, as bars that add up, beside the ideal engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from app.charts.marks import HATCH, words
+from app.charts.scale import NARROW, WIDE
+from app.charts.spec import Figure, Spec, Table, at, colour, four_digits
+from app.over import Over
+from kvmodel.breakdown import NAMES, gap_terms
+from kvmodel.display import MINUS, shared_time_unit, time_text
+from kvmodel.evaluate import amounts_of
+from kvmodel.plan import plan_of
+from kvmodel.progress import Amounts
+from kvmodel.scenario import Scenario
+from kvmodel.verdict import Sentence, plain
+
+MEANING = {"bytes": "wire", "hidden": "prefill", "handoff": "other", "admission": "other", "handshake": "other"}
+"""Colours of terms; all others are what engine, link and layout add to the bytes on the wire."""
+TOTAL = "Decode waits"
+LONGEST, SHORTEST = 1_048_576, 128
+
+
+def ideal_of(scenario: Scenario) -> Scenario:
+    """The same handoff with the same overlap by the ideal engine: the bytes alone, no knob of the reader's turned."""
+    kept = {"model", "prompt_tokens", "output_tokens", "batch", "prefill_held_tokens", "decode_held_tokens", "kv_dtype", "weight_dtype"}
+    kept |= {"prefill_accelerator", "decode_accelerator", "prefill_tp", "decode_tp", "prefill_pp", "decode_pp", "ep", "link", "lanes"}
+    kept |= {"prefill_attention_dp", "decode_attention_dp", "prefill_seconds", "decode_step_seconds", "link_gbytes_per_s", "decode_batch"}
+    return Scenario(**{name: value for name, value in scenario if name in kept}, overlap=plan_of(scenario).overlap)
+
+
+def terms_of(scenario: Scenario, amounts: Amounts) -> dict[str, Any]:
+    """Seconds of each term of decode's wait, by id."""
+    return {term.id: term.seconds for term in gap_terms(plan_of(scenario), amounts)}
+
+
+def rows_of(scenario: Scenario) -> list[str]:
+    """Terms that are there at some prompt length, in order."""
+    amounts = amounts_of(scenario, prompt_tokens=np.array([SHORTEST, scenario.prompt_tokens, LONGEST]))
+    found = terms_of(scenario, amounts)
+    return [key for key in NAMES if key == "bytes" or np.any(np.abs(np.asarray(found[key])) > 1e-12)]
+
+
+def where_table(over: Over) -> Table:
+    """Columns of the bars over a slider's positions; rows are the same at each."""
+    rows, arrays = rows_of(over.scenario), {over.field: np.asarray(over.values)}
+    size = len(over.values)
+    mine = _spread(terms_of(over.scenario, amounts_of(over.scenario, **arrays)), rows, size)
+    ideal = ideal_of(over.scenario)
+    least = _spread(terms_of(ideal, amounts_of(ideal, **arrays)), rows, size)
+    frames = [_frame(rows, mine[:, i], least[:, i]) for i in range(size)]
+    return {name: [frame[name] for frame in frames] for name in frames[0]}
+
+
+def _spread(terms: dict[str, Any], rows: Sequence[str], size: int) -> np.ndarray[Any, Any]:
+    return np.array([np.broadcast_to(np.asarray(terms[key], dtype=float), size) for key in rows])
+
+
+def _frame(rows: Sequence[str], mine: np.ndarray[Any, Any], least: np.ndarray[Any, Any]) -> dict[str, Any]:
+    ends, total = np.cumsum(mine), float(mine.sum())
+    starts = ends - mine
+    low, high = np.minimum(starts, ends), np.maximum(starts, ends)
+    reach = max(float(high.max()), float(least.sum()), 1e-9)
+    unit = shared_time_unit(*[float(v) for v in [*np.abs(mine), total] if v])
+    texts = [_term_text(float(v), i, unit) for i, v in enumerate(mine)]
+    ideal_total = float(least.sum())
+    sentence = answer(rows, mine, total)
+    return {
+        "k.base": four_digits([*low, 0.0]),
+        "k.length": four_digits([*(high - low), total]),
+        "k.end": four_digits([*high, total]),
+        "k.text": [*texts, f"\u2002<b>{time_text(total, unit)}</b>"],
+        "k.ideal": four_digits([ideal_total]),
+        "k.ideal_text": [f"\u2002ideal engine: {time_text(ideal_total, unit)}"],
+        "k.wide": [0, float(f"{reach * 1.16:.4g}")],
+        "k.narrow": [0, float(f"{reach * 1.5:.4g}")],
+        "answer": [list(part) for part in sentence],
+        "answer.text": plain(sentence),
+    }
+
+
+def _term_text(seconds: float, index: int, unit: tuple[str, float]) -> str:
+    if seconds == 0:
+        return "\u20020"
+    sign = MINUS if seconds < 0 else "" if index == 0 else "+"
+    return f"\u2002{sign}{time_text(abs(seconds), unit)}"
+
+
+def answer(rows: Sequence[str], mine: np.ndarray[Any, Any], total: float) -> Sentence:
+    """How much of the wait is bytes, and what adds most."""
+    seconds = {key: float(v) for key, v in zip(rows, mine, strict=True)}
+    extra = {key: v for key, v in seconds.items() if key not in ("bytes", "hidden") and v > 0}
+    if seconds["bytes"] <= 0:
+        if total <= 0:
+            return (("Nothing moves: decode waits ", ""), (time_text(0.0), "exposed"), (".", ""))
+        return (("Nothing moves, yet decode waits ", ""), (time_text(total), "exposed"), (" for the engine.", ""))
+    hidden = -seconds.get("hidden", 0.0)
+    head = f"Of {time_text(total)} that decode waits, " if not hidden else f"{time_text(hidden)} hide behind prefill; decode waits "
+    if hidden:
+        return ((head, ""), (time_text(max(total, 0.0)), "exposed"), (f", {_most(extra)}.", ""))
+    if not extra:
+        return (("Decode waits ", ""), (time_text(total), "exposed"), (" for the bytes at nominal bandwidth and for nothing else.", ""))
+    return ((head, ""), (time_text(seconds["bytes"]), "wire"), (f" are bytes at nominal bandwidth; {_most(extra)}.", ""))
+
+
+def _most(extra: dict[str, float]) -> str:
+    if not extra:
+        return "which is bytes alone"
+    key = max(extra, key=lambda k: extra[k])
+    return f"{NAMES[key][0].lower()}{NAMES[key][1:]} {'adds' if not key.endswith('copies') else 'add'} {time_text(extra[key])}"
+
+
+def where_figure(scenario: Scenario) -> Figure:
+    """A row a term, each bar beginning where the last one ended, the total below, the ideal engine under it."""
+    rows = rows_of(scenario)
+    return Figure("where", _layout(rows, WIDE), _layout(rows, NARROW), at("answer.text"))
+
+
+def _layout(rows: Sequence[str], width: int) -> Spec:
+    size, count = (13, len(rows) + 2) if width == WIDE else (12, len(rows) + 2)
+    own, ideal = list(range(count - 1)), count - 1
+    tones = [MEANING.get(key, "wire") for key in rows]
+    fills = [colour(tone) for tone in [*tones, "exposed"]]
+    shapes = ["" if key in MEANING else "/" for key in rows]
+    bar = {
+        "type": "bar",
+        "orientation": "h",
+        "base": at("k.base"),
+        "x": at("k.length"),
+        "y": own,
+        "width": 0.5,
+        "marker": {"color": fills, "pattern": {**HATCH, "shape": [*shapes, "/"]}},
+        "hoverinfo": "skip",
+    }
+    least = {**bar, "base": [0], "x": at("k.ideal"), "y": [ideal], "marker": {"color": colour("other")}}
+    names = [*(NAMES[key] for key in rows), f"<b>{TOTAL}</b>", ""]
+    axis = {"showticklabels": False, "zeroline": True, "zerolinecolor": colour("muted"), "fixedrange": True, "showgrid": False}
+    labels = {
+        "tickvals": list(range(count)),
+        "ticktext": names,
+        "ticklabelstandoff": 6,
+        "tickfont": {"color": colour("body"), "size": size},
+    }
+    layout = {
+        "height": 34 * count + 8,
+        "margin": {"l": 220 if width == WIDE else 168, "r": 0, "t": 4, "b": 4},
+        "barmode": "overlay",
+        "xaxis": {**axis, "range": at("k.wide" if width == WIDE else "k.narrow")},
+        "yaxis": {**labels, "range": [count - 0.5, -0.5], "showgrid": False, "fixedrange": True},
+    }
+    texts = words(at("k.end"), own, at("k.text"), "body", size)
+    return {"data": [bar, least, texts, words(at("k.ideal"), [ideal], at("k.ideal_text"), "muted", size)], "layout": layout}
