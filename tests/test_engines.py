@@ -108,6 +108,12 @@ def test_a_link_may_reach_another_share_and_another_latency() -> None:
     assert result.transfer.seconds == pytest.approx(result.kv.wire_bytes / 25e9 + 0.002)
 
 
+def test_an_ideal_link_stays_ideal_but_for_what_is_asked() -> None:
+    assert evaluate(Scenario(achieved=0.5)).transfer.seconds == pytest.approx(2_684_354_560 / 25e9)
+    assert evaluate(Scenario(latency_seconds=0.5)).transfer.seconds == pytest.approx(2_684_354_560 / 50e9 + 0.5)
+    assert evaluate(Scenario(achieved=1.0, latency_seconds=0.0)).transfer == evaluate(Scenario()).transfer
+
+
 @given(scenarios(gather=None, staging_copies=None, cross_layer=None))
 def test_gathering_sends_a_run_a_layer_for_two_passes_through_memory(scenario: Scenario) -> None:
     plain, gathered = (evaluate(scenario.with_changes(gather=way)) for way in ("no", "yes"))
