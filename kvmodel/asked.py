@@ -37,12 +37,19 @@ def engine_as_asked(s: Structure) -> Engine:
     changes |= {name: getattr(s, name) for name in SAME_NAME if getattr(s, name) is not None}
     chosen = {"gathers": s.gather, "host_bounce": s.host_bounce, "cross_layer": s.cross_layer}
     changes |= {name: answer == "yes" for name, answer in chosen.items() if answer is not None}
+    if s.achieved is not None or s.latency_seconds is not None:
+        changes["nominal_link"] = False
     return engine.model_copy(update=changes) if changes else engine
 
 
 def link_as_asked(s: Structure) -> Link:
-    """The link of a structure. Raises UnknownNameError."""
+    """The link of a structure. Raises UnknownNameError.
+
+    Under an engine that takes links as nominal, what is not asked for stays nominal.
+    """
     link = registry.find("link", s.link, registry.links())
-    changes = {"achieved": s.achieved, "latency": s.latency_seconds}
-    asked = {name: value for name, value in changes.items() if value is not None}
-    return link.model_copy(update=asked) if asked else link
+    asked = {"achieved": s.achieved, "latency": s.latency_seconds}
+    changes: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    if changes and registry.engines()[s.engine].nominal_link:
+        changes = {"achieved": 1.0, "latency": 0.0, "message_seconds": 0.0} | changes
+    return link.model_copy(update=changes) if changes else link

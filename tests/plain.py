@@ -134,7 +134,7 @@ def layer_messages(scenario: Scenario, plan: Plan, group: int, missing: int) -> 
 
 def latency_of(scenario: Scenario, plan: Plan) -> float:
     """Seconds from the last byte sent to the last byte usable."""
-    return 0.0 if plan.engine.nominal_link else own(scenario.latency_seconds, links()[scenario.link].latency)
+    return float(own(scenario.latency_seconds, 0.0 if engines()[scenario.engine].nominal_link else links()[scenario.link].latency))
 
 
 def lane_bandwidth(scenario: Scenario, plan: Plan) -> float:
@@ -142,7 +142,7 @@ def lane_bandwidth(scenario: Scenario, plan: Plan) -> float:
     if scenario.link_gbytes_per_s is not None:
         return scenario.link_gbytes_per_s * 1e9
     link = links()[scenario.link]
-    bandwidth = link.bandwidth * (1.0 if plan.engine.nominal_link else own(scenario.achieved, link.achieved))
+    bandwidth = link.bandwidth * own(scenario.achieved, 1.0 if engines()[scenario.engine].nominal_link else link.achieved)
     if scenario.host_bounce == "yes":
         nodes = min(
             math.ceil(scenario.prefill_tp / accelerators()[scenario.prefill_accelerator].gpus_per_node),

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvmodel import Scenario, evaluate, sweep
+from kvmodel import Scenario, Turn, agent_turn, evaluate, find_model, sweep
 from kvmodel.asked import SAME_NAME
 from kvmodel.evaluate import amounts_of
 from kvmodel.parts import timeline_parts
 from kvmodel.plan import plan_of
 from kvmodel.records.engine import Engine
 from kvmodel.registry import engines, links, transports
+from kvmodel.wire import rank_slices
 from tests.strategies import scenarios
 
 PROMPT = {"prompt_tokens": 8192, "prefill_seconds": 0.4, "decode_step_seconds": 0.02}
@@ -108,6 +109,12 @@ def test_a_link_may_reach_another_share_and_another_latency() -> None:
     assert result.transfer.seconds == pytest.approx(result.kv.wire_bytes / 25e9 + 0.002)
 
 
+def test_an_ideal_link_stays_ideal_but_for_what_is_asked() -> None:
+    assert evaluate(Scenario(achieved=0.5)).transfer.seconds == pytest.approx(2_684_354_560 / 25e9)
+    assert evaluate(Scenario(latency_seconds=0.5)).transfer.seconds == pytest.approx(2_684_354_560 / 50e9 + 0.5)
+    assert evaluate(Scenario(achieved=1.0, latency_seconds=0.0)).transfer == evaluate(Scenario()).transfer
+
+
 @given(scenarios(gather=None, staging_copies=None, cross_layer=None))
 def test_gathering_sends_a_run_a_layer_for_two_passes_through_memory(scenario: Scenario) -> None:
     plain, gathered = (evaluate(scenario.with_changes(gather=way)) for way in ("no", "yes"))
@@ -130,6 +137,32 @@ def test_going_through_the_host_adds_two_copies_and_shares_its_memory() -> None:
     memory = transports()["transfer-engine"].constants.host_bandwidth
     size = through.kv.wire_bytes
     assert through.transfer.seconds == pytest.approx(size / min(400e9, memory) + 2 * size / 8 / pcie)
+
+
+def test_each_node_has_host_memory_of_its_own() -> None:
+    two = Scenario(lanes="auto", prefill_tp=16, decode_tp=16, host_bounce="yes", model="llama-3.1-405b")
+    assert plan_of(two).lane.bandwidth == plan_of(two.with_changes(prefill_tp=8, decode_tp=8)).lane.bandwidth
+    narrow = plan_of(two.with_changes(decode_tp=8))  # the side with one node holds 8 lanes back
+    assert narrow.lane.bandwidth == plan_of(two.with_changes(prefill_tp=8, decode_tp=8)).lane.bandwidth
+    assert plan_of(two.with_changes(lanes=16, decode_tp=8)).lane.bandwidth == narrow.lane.bandwidth / 2
+
+
+@pytest.mark.parametrize(
+    ("prefill", "decode", "partners"), [(8, 8, 1), (8, 2, 4), (4, 8, 2), (4, 16, 4), (2, 3, 2), (16, 8, 1), (16, 4, 2), (16, 16, 1)]
+)
+def test_a_rank_exchanges_heads_with_those_of_the_wider_side_that_have_different_ones(prefill: int, decode: int, partners: int) -> None:
+    # 8 KV heads: ranks beyond them hold copies, which are read once and written each
+    assert rank_slices(find_model("llama-3-70b").groups[0], prefill, decode) == partners
+    assert rank_slices(find_model("deepseek-v3").groups[0], prefill, decode) == 1
+
+
+def test_a_pool_is_no_rank_that_gathers_parts() -> None:
+    latent = Scenario(model="deepseek-v3", lanes="auto", mla_copies="split")
+    rows = agent_turn(latent, Turn(history_tokens=30_000, delta_tokens=2_000, generated_tokens=500)).designs
+    edges = {(e.source, e.target): e for row in rows if row.id == "pool" and row.warm for e in row.edges}
+    write, fetch = edges["prefill", "pool"], edges["pool", "decode"]
+    assert write.seconds == pytest.approx(write.bytes / 400e9)
+    assert fetch.seconds == pytest.approx(fetch.bytes / 400e9 + fetch.bytes * 7 / 8 / 450e9)
 
 
 @given(scenarios(outstanding_messages=None), st.integers(1, 64))

@@ -16,7 +16,7 @@ from kvmodel.breakdown import message_bytes
 from kvmodel.evaluate import amounts_of
 from kvmodel.plan import plan_of
 from kvmodel.records.measurement import Measurement
-from kvmodel.registry import links, validated
+from kvmodel.registry import links, measurements, validated
 
 
 def heads(layers: int, kv_heads: int, head_dim: int) -> ModelSpec:
@@ -97,6 +97,16 @@ def test_bytes_that_cross_depend_on_the_receiving_ranks_alone(prefill: tuple[int
         model=heads(15, 2, 256), prompt_tokens=1000, prefill_tp=prefill[0], prefill_pp=prefill[1], decode_tp=decode[0], decode_pp=decode[1]
     )  # fmt: skip
     assert evaluate(scenario).kv.wire_bytes == copies * 30_720_000
+
+
+def test_two_buffers_are_as_much_faster_as_kvwire_measured_when_both_take_equally_long() -> None:
+    # jnros/kvwire: 1.92 of at most 2; its Qwen has 24 layers, sent one by one: 2 x 24 / 25
+    qwen = Scenario(model=heads(24, 2, 64), prompt_tokens=4096, prefill_tp=1, decode_tp=1)
+    assert evaluate(qwen).kv.prompt_bytes == 48 * 2**20
+    equal = qwen.with_changes(prefill_seconds=evaluate(qwen).transfer.seconds)
+    after, beside = (evaluate(equal.with_changes(overlap=way)).transfer.exposed_seconds for way in ("serial", "layer"))
+    prefill = equal.prefill_seconds or 0.0
+    assert (prefill + after) / (prefill + beside) == pytest.approx(measurements()["kvwire-overlap/equal times"].speed_up, abs=0.005)
 
 
 def test_rates_of_log_lines_in_the_units_they_mean() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,9 +13,11 @@ from hypothesis import strategies as st
 from kvmodel.lane import lane_of
 from kvmodel.records.measurement import Measurement
 from kvmodel.records.transport import Constants
-from kvmodel.registry import engines, links, measurements, transports, validated
+from kvmodel.registry import data_folder, engines, links, measurements, transports, validated
 from kvmodel.transport import predicted_rate, predicted_seconds, transport_lane
+from tests import fit_transports
 from tests.fit_transports import NAMES, bearing, fit, left_out, near, nine_errors, reason, table_of_nine, timed, usable, within
+from tests.published_rows import read_table
 from tests.strategies import whole
 
 ROWS = measurements()
@@ -99,6 +103,34 @@ def test_constants_in_the_data_are_those_of_the_fit(name: str) -> None:
     for constant in NAMES:
         assert getattr(transport.constants, constant) == pytest.approx(getattr(found, constant), rel=0.01)
     assert transport.fitted == bearing(transport, mine, found)
+
+
+def test_writing_the_fit_again_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (data_folder() / "transports.toml").read_text(encoding="utf-8")
+    (tmp_path / "transports.toml").write_text(re.sub(r"achieved = 0\.\d+", "achieved = 0.123", text, count=1), encoding="utf-8")
+    monkeypatch.setattr(fit_transports, "data_folder", lambda: tmp_path)
+    fit_transports.write({name: fit(transport, usable(ROWS.values(), name)) for name, transport in transports().items()})
+    assert (tmp_path / "transports.toml").read_text(encoding="utf-8") == text
+
+
+def test_a_table_of_rows_is_predicted_from_its_words(tmp_path: Path) -> None:
+    columns = (
+        "id,category,source,url,tokens,link,transport,nic_count,block_bytes,n_msgs,nominal_GBps,nominal_basis,bytes,"
+        "measured_ms,measured_GBps,confidence,note"
+    )
+    lines = [
+        "a,link_bw,page,https://example.org,,16x200G EFA,write,16,1048576,,400,,1e9,5,,high,",
+        "b,kv_transfer,page,repo owner/name,4096,8x400G RoCE,MooncakeConnector,8,,,400,,1e9,5,,high,",
+        "c,link_bw,page,https://example.org,,NVLink4,NCCL send/recv,,,1,450,,1024,0.005,,medium,",
+        "d,h2d,page,https://example.org,,PCIe Gen5,cudaMemcpy,,,,63,,,,50,high,",
+        "e,quant,page,https://example.org,,,codec,,,,,,,,250,high,",
+    ]
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join([columns, *lines]), encoding="utf-8")
+    rows = read_table(path)
+    assert [row.transport for row in rows] == ["efa", "connector", "nvlink", "pcie", None]
+    assert [row.id for row in timed(rows)] == ["table/a", "table/b", "table/c"]
+    assert (rows[0].bytes, rows[0].seconds, rows[0].nominal) == (1e9, 5e-3, 400e9)
 
 
 def test_without_a_measurement_the_default_holds() -> None:
