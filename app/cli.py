@@ -21,7 +21,7 @@ from kvmodel.dtypes import KvDtype
 from kvmodel.errors import BadScenarioError, KvModelError
 from kvmodel.parameters import model_parameters
 from kvmodel.ranks import RankShare, rank_share
-from kvmodel.records.base import Record
+from kvmodel.records.base import Record, Sourced
 from kvmodel.scenario import Scenario, from_text, parse_text, read_field
 from kvmodel.turn import Turn
 
@@ -71,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("model_name", metavar="ID|config.json", help="id or alias of a model, or a configuration file")
         if name == "list":
             command.add_argument("kind", choices=("models", "accelerators", "links", "engines"))
+            command.add_argument("--search", default="", metavar="TEXT", help="only rows whose names, family or repositories hold this")
         if name == "serve":
             command.add_argument("--port", default="8501", help="port of the page")
             command.add_argument("--no-browser", action="store_true", help="do not open a browser")
@@ -188,8 +189,16 @@ def _rank_row(share: RankShare, tp: int, tokens: int) -> Json:
 def _list(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     read_flags(rest, [])
     rows = getattr(registry, options.kind)().values()
-    listed = [answers.row_of(row) for row in rows]
-    return {options.kind: listed}, answers.table_text(listed)
+    listed = [answers.row_of(row) for row in rows if named_by(row, options.search)]
+    return {options.kind: listed}, answers.table_text(
+        listed
+    ) or f"None of the {len(rows)} {options.kind} is named like {options.search[:60]!r}."
+
+
+def named_by(row: Sourced, text: str) -> bool:
+    """Whether a row's id, names, family or repositories hold a text, whatever the case."""
+    single = (getattr(row, name, "") for name in ("id", "name", "short", "family"))
+    return any(text.strip().lower() in name.lower() for name in (*single, *getattr(row, "aliases", ())))
 
 
 def check_address(address: str, port: str) -> None:

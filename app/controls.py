@@ -54,10 +54,14 @@ def options_of(name: str) -> list[str]:
 
 
 def name_of(name: str, value: Any) -> str:
-    """How a choice is shown."""
+    """How a choice is shown; a model with its repository on Hugging Face behind, as the picker searches what it shows."""
     if name == "model" and not isinstance(value, str):
         return str(value.name)
-    return str(_NAMES[name]()[value].name) if name in _NAMES and value in _NAMES[name]() else str(value)
+    row = _NAMES[name]().get(value) if name in _NAMES else None
+    if row is None:
+        return str(value)
+    repository = next((alias for alias in row.aliases if "/" in alias), "") if name == "model" else ""
+    return f"{row.name} · {repository}" if repository else str(row.name)
 
 
 def draw_controls(state: State, sliders: Sequence[str]) -> dict[str, Any]:
