@@ -149,5 +149,7 @@ def row_of(row: Sourced) -> dict[str, Any]:
 
 
 def table_text(rows: list[dict[str, Any]]) -> str:
-    """Ids and names, a row each."""
+    """Ids and names, a row each; empty where there are none."""
+    if not rows:
+        return ""
     return _rows([(row["id"], row["name"]) for row in rows]).replace("\n  ", "\n").removeprefix("  ")

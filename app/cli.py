@@ -72,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("model_name", metavar="ID|config.json", help="id or alias of a model, or a configuration file")
         if name == "list":
             command.add_argument("kind", choices=("models", "accelerators", "links", "engines", "charts"))
+            command.add_argument("--search", default="", metavar="TEXT", help="only rows whose names, family or repositories hold this")
         if name == "chart":
             command.add_argument("chart_name", metavar="NAME", help="a chart of `kv-handoff list charts`")
             command.add_argument("--out", required=True, help="file to write: .html, .svg, .png, .json or .csv")
@@ -204,13 +205,25 @@ def _rank_row(share: RankShare, tp: int, tokens: int) -> Json:
 
 def _list(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     read_flags(rest, [])
-    if options.kind == "charts":
-        from app.catalog import CHARTS
+    rows = charts_listed() if options.kind == "charts" else list(getattr(registry, options.kind)().values())
+    kept = [row for row in rows if named_by(row, options.search)]
+    listed = kept if options.kind == "charts" else [answers.row_of(row) for row in kept]
+    none = f"None of the {len(rows)} {options.kind} is named like {options.search[:60]!r}."
+    return {options.kind: listed}, answers.table_text(listed) or none
 
-        listed = [{"id": chart.name, "name": chart.title, "view": chart.view} for chart in CHARTS.values()]
-    else:
-        listed = [answers.row_of(row) for row in getattr(registry, options.kind)().values()]
-    return {options.kind: listed}, answers.table_text(listed)
+
+def charts_listed() -> list[Json]:
+    """The charts there are: id, title and view of each."""
+    from app.catalog import CHARTS
+
+    return [{"id": chart.name, "name": chart.title, "view": chart.view} for chart in CHARTS.values()]
+
+
+def named_by(row: Any, text: str) -> bool:
+    """Whether a row's id, names, family or repositories hold a text, whatever the case."""
+    get = row.get if isinstance(row, dict) else lambda name, other: getattr(row, name, other)
+    names = (*(get(name, "") for name in ("id", "name", "short", "family", "view")), *get("aliases", ()))
+    return any(text.strip().lower() in str(name).lower() for name in names)
 
 
 def _chart(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:

@@ -66,7 +66,7 @@ def options_of(name: str) -> list[Any]:
 
 
 def name_of(name: str, value: Any) -> str:
-    """How a choice is shown."""
+    """How a choice is shown; a model with its repository on Hugging Face behind, as the picker searches what it shows."""
     if value is None:
         return "the engine's"
     if name == "model" and not isinstance(value, str):
@@ -74,7 +74,11 @@ def name_of(name: str, value: Any) -> str:
     if name in _FILTERS:
         rows: Any = registry.links() if name == "measured_link" else registry.engines()
         return _FILTER_NAMES.get(value) or str(rows[value].name)
-    return str(_NAMES[name]()[value].name) if name in _NAMES and value in _NAMES[name]() else str(value)
+    row = _NAMES[name]().get(value) if name in _NAMES else None
+    if row is None:
+        return str(value)
+    repository = next((alias for alias in row.aliases if "/" in alias), "") if name == "model" else ""
+    return f"{row.name} · {repository}" if repository else str(row.name)
 
 
 def draw_controls(state: State, sliders: Sequence[str]) -> dict[str, Any]:

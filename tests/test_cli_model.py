@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from app.cli import main
+from kvmodel.registry import models
 from tests.configs import LLAMA
 
 
@@ -95,3 +96,29 @@ def test_a_file_that_cannot_be_used_is_one_line_and_status_two(
 
 def test_a_name_that_cannot_be_printed_is_replaced(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert answer(capsys, config(tmp_path, {**LLAMA, "_name_or_path": "a\ud800b"}))["name"] == "a?b"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "ids"),
+    [
+        ("models", "GPT-OSS", ["gpt-oss-120b", "gpt-oss-20b"]),
+        ("models", "moonshotai", ["kimi-k2", "kimi-k2.5"]),
+        ("models", "meta-llama/Meta-Llama-3-70B-Instruct", ["llama-3-70b"]),
+        ("models", " command ", ["command-a", "command-r"]),
+        ("links", "nvlink", ["nvlink-3", "nvlink-4", "nvlink-5"]),
+        ("models", "llama-9", []),
+    ],
+)
+def test_a_list_is_searched_by_name_family_and_repository(kind: str, text: str, ids: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", kind, "--search", text, "--json"]) == 0
+    assert [row["id"] for row in json.loads(capsys.readouterr().out)[kind]] == ids
+    assert main(["list", kind, "--search", text]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in said] == ids if ids else said == [f"None of the {len(models())} models is named like 'llama-9'."]
+
+
+def test_the_family_finds_each_of_its_models(capsys: pytest.CaptureFixture[str]) -> None:
+    for family in {spec.family for spec in models().values()}:
+        main(["list", "models", "--search", family.lower(), "--json"])
+        found = {row["id"] for row in json.loads(capsys.readouterr().out)["models"]}
+        assert {spec.id for spec in models().values() if spec.family == family} <= found

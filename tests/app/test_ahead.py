@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.ahead import ahead, answer, choice_of
 from app.catalog import VIEWS
+from app.controls import name_of
 from tests.app.test_page import views
 
 MODULES = {
@@ -21,7 +22,7 @@ MODULES = {
     "weighs": "weighs",
 }
 CHOICES = [
-    ("model", "DeepSeek-V3", "deepseek-v3"),
+    ("model", name_of("model", "deepseek-v3"), "deepseek-v3"),
     ("prefill_tp", "4", 4),
     ("decode_tp", "16", 16),
     ("kv_dtype", "fp8", "fp8"),
@@ -89,7 +90,8 @@ def test_what_there_is_not_is_404_without_a_word(view, name, label):
 def test_a_bad_scenario_falls_back_as_a_link_does():
     client = TestClient(Starlette(routes=[Route("/ahead", answer)]))
     reply = client.get(
-        "/ahead", params={"view": "one-request", "query": "batch=zero&" + "x" * 5000, "name": "model", "label": "DeepSeek-V3"}
+        "/ahead",
+        params={"view": "one-request", "query": "batch=zero&" + "x" * 5000, "name": "model", "label": name_of("model", "deepseek-v3")},
     )
     assert reply.status_code == 200
     assert reply.json()["views"]["answer_view"]["url"]["query"] == "model=deepseek-v3"

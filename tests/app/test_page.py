@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.controls import name_of
+from kvmodel.registry import models
+
 MAIN = str(Path(__file__).parents[2] / "app" / "main.py")
 
 
@@ -48,6 +51,32 @@ def test_choosing_a_model_once_changes_the_answer_and_the_link():
     assert not page.exception
     assert views(page)["answer_view"]["url"]["query"] == "model=qwen3-32b"
     assert answer(page).startswith("The handoff adds 42.9\u202fms")
+
+
+def found_by(typed):
+    """Models whose label holds the letters of what is typed, in their order: how the picker searches."""
+
+    def holds(label):
+        letters = iter(label.lower())
+        return all(letter in letters for letter in typed.lower())
+
+    return {model for model in models() if holds(name_of("model", model))}
+
+
+def test_the_picker_finds_a_model_by_family_name_owner_and_repository():
+    for model, spec in models().items():
+        repository = next(alias for alias in spec.aliases if "/" in alias)
+        for typed in (spec.family, spec.name, repository.partition("/")[0], repository):
+            assert model in found_by(typed), (model, typed)
+    assert found_by("meta-llama") == {model for model, spec in models().items() if spec.family == "Llama"}
+    assert found_by("meta-llama/Meta-Llama-3-70B") == {"llama-3-70b"}
+    assert found_by("gpt-oss") == {"gpt-oss-120b", "gpt-oss-20b"}
+
+
+def test_a_label_begins_with_the_name_and_other_choices_are_just_that():
+    assert name_of("model", "llama-3-70b") == "Llama 3 70B · meta-llama/Meta-Llama-3-70B"
+    assert name_of("link", "ib-ndr-400") == "InfiniBand NDR 400"
+    assert name_of("kv_dtype", "fp8") == "fp8"
 
 
 def test_views_come_with_their_values_and_one_table_follows_for_all():

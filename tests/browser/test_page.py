@@ -201,6 +201,18 @@ def test_a_scenario_goes_along_from_view_to_view(visit):
     assert "model=llama-3.1-8b" in one.page.url
 
 
+@pytest.mark.parametrize(("typed", "chosen"), [("gpt-oss 20", "gpt-oss-20b"), ("meta-llama/Meta-Llama-3-8B", "llama-3-8b")])
+def test_a_model_is_found_by_what_people_type(visit, typed, chosen):
+    one = visit().open()
+    one.page.get_by_role("combobox", name="Model").click()
+    one.page.keyboard.type(typed)
+    one.page.get_by_role("option").first.wait_for()
+    one.page.keyboard.press("Enter")
+    one.settle()
+    assert urlparse(one.page.url).query == f"model={chosen}"
+    assert one.errors == []
+
+
 def test_the_overlap_control_changes_picture_and_answer(visit):
     one = visit().open()
     one.page.get_by_role("radio", name="layer", exact=True).or_(one.page.get_by_role("button", name="layer", exact=True)).first.click()
