@@ -5,6 +5,8 @@ import io
 import re
 from pathlib import Path
 
+from tests.readme_tables import MARKED, transports_table
+
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
 
@@ -16,14 +18,19 @@ def test_the_library_example_prints_what_it_shows():
     assert printed.getvalue() == shown
 
 
-def test_the_shell_examples_are_commands_that_run(capsys):
+def test_the_shell_examples_are_commands_that_run(capsys, tmp_path, monkeypatch):
     from app.cli import main
 
     lines = [line for line in README.splitlines() if line.startswith("kv-handoff ") and "serve" not in line]
-    assert len(lines) >= 5
+    assert len(lines) >= 7
+    monkeypatch.chdir(tmp_path)
     for line in lines:
         assert main(line.split()[1:]) == 0
         assert capsys.readouterr().out.strip()
+
+
+def test_the_table_of_published_transfers_is_that_of_the_data():
+    assert MARKED.search(README)[0] == transports_table()
 
 
 def test_ci_runs_the_test_command_of_the_readme():
