@@ -30,10 +30,10 @@ MORE = (
     ("Your own measurements", ("prefill_seconds", "decode_step_seconds", "link_gbytes_per_s")),
 )
 KNOBS = (
-    ("Messages", ("message_seconds", "posting_threads", "outstanding_messages", "kv_split", "fragmentation")),
-    ("Copies", ("cross_layer", "gather", "staging_copies", "host_bounce")),
-    ("Link and layout", ("achieved", "latency_seconds", "max_lanes_per_gpu", "mla_copies")),
-    ("Fixed times", ("handoff_seconds", "admission_seconds", "handshake_seconds", "contact")),
+    ("Messages", ("message_seconds", "posting_threads", "posts_while_sending", "outstanding_messages", "kv_split", "fragmentation")),
+    ("Copies", ("cross_layer", "gather", "staging_copies", "host_bounce", "skips_held", "early_prefix")),
+    ("Link and layout", ("achieved", "latency_seconds", "max_lanes_per_gpu", "mla_copies", "unequal_tp")),
+    ("Fixed times", ("handoff_seconds", "admission_seconds", "handshake_seconds", "contact", "first_token", "released_by")),
 )
 """What the engine and the link have of their own, and a scenario may say otherwise."""
 FILTERS = {"measured": ("measured_link", "measured_engine")}
@@ -121,7 +121,7 @@ def _overlap(session: Session, scenario: Scenario) -> str | None:
 
 def overlaps(scenario: Scenario) -> list[str]:
     """Overlaps the scenario's engine can have: decode starts layer by layer only where it makes the first token."""
-    both = ["layer-both"] if registry.engines()[scenario.engine].first_token == "decode" else []
+    both = ["layer-both"] if (scenario.first_token or registry.engines()[scenario.engine].first_token) == "decode" else []
     return ["serial", "chunk", "layer", *both]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kvmodel import registry
+from kvmodel.errors import BadScenarioError
 from kvmodel.records.engine import Engine
 from kvmodel.records.hardware import Link
 from kvmodel.structure import Structure
@@ -21,12 +22,19 @@ SAME_NAME = (
     "handoff_seconds",
     "admission_seconds",
     "handshake_seconds",
+    "unequal_tp",
+    "first_token",
+    "released_by",
 )
 """Scenario fields that replace the engine's of the same name."""
 
 
+YES_NO = ("host_bounce", "cross_layer", "posts_while_sending", "skips_held", "early_prefix")
+"""Scenario fields that say yes or no to the engine's of the same name."""
+
+
 def engine_as_asked(s: Structure) -> Engine:
-    """The engine of a structure. Raises UnknownNameError.
+    """The engine of a structure. Raises UnknownNameError, and BadScenarioError where two of its values exclude each other.
 
     Its fixed handoff is that of the prefill accelerator where the engine was measured on it.
     """
@@ -35,11 +43,14 @@ def engine_as_asked(s: Structure) -> Engine:
     if s.prefill_accelerator in engine.handoff_seconds_on:
         changes["handoff_seconds"] = engine.handoff_seconds_on[s.prefill_accelerator]
     changes |= {name: getattr(s, name) for name in SAME_NAME if getattr(s, name) is not None}
-    chosen = {"gathers": s.gather, "host_bounce": s.host_bounce, "cross_layer": s.cross_layer}
+    chosen = {"gathers": s.gather, **{name: getattr(s, name) for name in YES_NO}}
     changes |= {name: answer == "yes" for name, answer in chosen.items() if answer is not None}
     if s.achieved is not None or s.latency_seconds is not None:
         changes["nominal_link"] = False
-    return engine.model_copy(update=changes) if changes else engine
+    asked = engine.model_copy(update=changes) if changes else engine
+    if asked.released_by == "prefill" and asked.first_token == "decode":
+        raise BadScenarioError("released_by: got 'prefill', which cannot release a token that decode makes; allowed: decode")
+    return asked
 
 
 def link_as_asked(s: Structure) -> Link:

@@ -134,6 +134,18 @@ class Scenario(Inputs):
     """Until decode admits the request; None is the engine's."""
     handshake_seconds: Fixed | None = Field(None, title="Handshake, s")
     """Once for a pair of instances, on first contact; None is the engine's."""
+    posts_while_sending: YesNo | None = Field(None, title="Posts while sending")
+    """Whether messages are posted beside the wire (the slower counts) or before it (they add); None is the engine's way."""
+    skips_held: YesNo | None = Field(None, title="Leaves out held blocks")
+    """Whether blocks that decode already holds stay where they are; None is the engine's way."""
+    early_prefix: YesNo | None = Field(None, title="Sends a held prefix early")
+    """Whether the prefix that prefill holds leaves before the first new token is computed; None is the engine's way."""
+    unequal_tp: Literal["blocks", "tokens", "refused"] | None = Field(None, title="Between unequal TP")
+    """A slice of every block, a slice of every token, or no handoff at all; None is the engine's way."""
+    first_token: Literal["prefill", "decode"] | None = Field(None, title="First token made by")
+    """Side that computes the first token; None is the engine's way."""
+    released_by: Literal["prefill", "decode"] | None = Field(None, title="First token released by")
+    """Side that sends the first token to the user; None is the engine's way."""
     contact: Literal["warm", "first"] = Field("warm", title="Contact")
     """Whether the two instances have met; a first contact waits for the handshake."""
 

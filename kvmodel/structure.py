@@ -46,6 +46,12 @@ class Structure(NamedTuple):
     admission_seconds: float | None
     handshake_seconds: float | None
     contact: str
+    posts_while_sending: str | None
+    skips_held: str | None
+    early_prefix: str | None
+    unequal_tp: str | None
+    first_token: str | None
+    released_by: str | None
 
 
 STRUCTURE = Structure._fields

@@ -125,7 +125,7 @@ def layer_messages(scenario: Scenario, plan: Plan, group: int, missing: int) -> 
     if engine.gathers if scenario.gather is None else scenario.gather == "yes":
         return float(partners)
     if heads and senders != receivers:
-        if engine.unequal_tp == "tokens":
+        if own(scenario.unequal_tp, engine.unequal_tp) == "tokens":
             return max(float(partners), kept * split * partners)
         return max(float(partners), float(blocks * split * partners))
     together = plan.wires[group].count if scenario.cross_layer == "yes" else 1
@@ -164,7 +164,8 @@ def layer_seconds(scenario: Scenario, plan: Plan, group: int, missing: LayerByte
     if in_flight is not None:
         send = max(send, (send + messages * latency_of(scenario, plan)) / in_flight)
     post = messages * cost / own(scenario.posting_threads, engine.posting_threads)
-    busy = max(send, post) if engine.posts_while_sending else send + post
+    beside = engine.posts_while_sending if scenario.posts_while_sending is None else scenario.posts_while_sending == "yes"
+    busy = max(send, post) if beside else send + post
     return busy + beside(scenario, plan, group, moved, wire.ratio)
 
 

@@ -84,7 +84,7 @@ def _fields(longest: int) -> dict[str, st.SearchStrategy[Any]]:
 AS_THE_ENGINE: dict[str, Any] = {"contact": "warm"} | dict.fromkeys((
     "achieved", "latency_seconds", "message_seconds", "posting_threads", "outstanding_messages", "kv_split", "fragmentation",
     "cross_layer", "gather", "staging_copies", "host_bounce", "max_lanes_per_gpu", "mla_copies", "handoff_seconds", "admission_seconds",
-    "handshake_seconds",
+    "handshake_seconds", "posts_while_sending", "skips_held", "early_prefix", "unequal_tp", "first_token", "released_by",
 ))  # fmt: skip
 """Fields that leave engine and link as they are."""
 
@@ -108,6 +108,12 @@ def _own_ways() -> dict[str, st.SearchStrategy[Any]]:
         "handoff_seconds": st.floats(0.0, 0.1),
         "admission_seconds": st.floats(0.0, 0.1),
         "handshake_seconds": st.floats(0.0, 10.0),
+        "posts_while_sending": st.sampled_from(("no", "yes")),
+        "skips_held": st.sampled_from(("no", "yes")),
+        "early_prefix": st.sampled_from(("no", "yes")),
+        "unequal_tp": st.sampled_from(("blocks", "tokens", "refused")),
+        "first_token": st.sampled_from(("prefill", "decode")),
+        "released_by": st.sampled_from(("prefill", "decode")),
     }
     asked = {name: st.one_of(st.none(), st.none(), way) for name, way in ways.items()}
     return asked | {"contact": st.sampled_from(("warm", "warm", "first"))}

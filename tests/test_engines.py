@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvmodel import Scenario, Turn, agent_turn, evaluate, find_model, sweep
-from kvmodel.asked import SAME_NAME
+from kvmodel import BadScenarioError, Scenario, Turn, agent_turn, evaluate, find_model, sweep
+from kvmodel.asked import SAME_NAME, YES_NO
 from kvmodel.evaluate import amounts_of
 from kvmodel.parts import timeline_parts
 from kvmodel.plan import plan_of
@@ -89,15 +89,31 @@ def test_prefill_releases_the_first_token_and_the_second_waits_for_the_gap() -> 
 # one's own ways
 
 
+def test_a_token_that_decode_makes_is_not_released_by_prefill() -> None:
+    with pytest.raises(BadScenarioError, match=r"^released_by: got 'prefill', which cannot release a token that decode makes"):
+        plan_of(Scenario(released_by="prefill"))
+    both = Scenario(engine="vllm-nixl", first_token="prefill", released_by="prefill")
+    assert evaluate(both).ttft_seconds == pytest.approx(evaluate(both).prefill.seconds)
+    with pytest.raises(BadScenarioError, match="overlap: got 'layer-both'"):
+        plan_of(Scenario(first_token="prefill", overlap="layer-both"))
+
+
+def test_a_first_token_made_by_prefill_saves_a_decode_step() -> None:
+    made, again = evaluate(Scenario(first_token="prefill")), evaluate(Scenario())
+    assert again.ttft_seconds - made.ttft_seconds == pytest.approx(again.decode.step_seconds)
+
+
 @pytest.mark.parametrize("name", SAME_NAME)
 def test_a_scenario_may_replace_what_an_engine_has(name: str) -> None:
-    value = {"mla_copies": "split", "fragmentation": 0.5, "kv_split": 2, "posting_threads": 3, "outstanding_messages": 7}.get(name, 1)
+    words = {"mla_copies": "split", "unequal_tp": "tokens", "first_token": "prefill", "released_by": "decode"}
+    numbers = {"fragmentation": 0.5, "kv_split": 2, "posting_threads": 3, "outstanding_messages": 7}
+    value = (words | numbers).get(name, 1)
     engine = plan_of(Scenario(engine="vllm-nixl", **{name: value})).engine
     assert getattr(engine, name) == value
     assert engine.model_copy(update={name: getattr(engines()["vllm-nixl"], name)}) == engines()["vllm-nixl"]
 
 
-@pytest.mark.parametrize("name", ["gather", "host_bounce", "cross_layer"])
+@pytest.mark.parametrize("name", ["gather", *YES_NO])
 def test_ways_that_are_on_or_off(name: str) -> None:
     field = {"gather": "gathers"}.get(name, name)
     for answer, value in (("yes", True), ("no", False)):
@@ -267,9 +283,8 @@ def test_what_an_engine_takes_is_not_refused(changes: dict[str, Any]) -> None:
 
 def test_every_knob_of_an_engine_can_be_turned_by_a_scenario_or_is_its_nature() -> None:
     nature = {
-        "id", "name", "source", "checked", "notes", "direction", "nominal_link", "posts_while_sending", "first_token", "released_by",
-        "skips_held", "early_prefix", "keeps_all_chunked", "unequal_tp", "gathers_copied_heads", "nvfp4_equal_tp", "same_node_only",
-        "serial_below_tokens", "handoff_seconds_on",
+        "id", "name", "source", "checked", "notes", "direction", "nominal_link", "keeps_all_chunked",
+        "gathers_copied_heads", "nvfp4_equal_tp", "same_node_only", "serial_below_tokens", "handoff_seconds_on",
     }  # fmt: skip
     renamed = {"gathers": "gather"}
     turned = {renamed.get(name, name) for name in Engine.model_fields if name not in nature}

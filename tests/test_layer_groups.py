@@ -12,6 +12,8 @@ from kvmodel.layer_groups import Grouped, best_group, layer_groups, sizes_of
 from kvmodel.plan import plan_of
 from tests.strategies import scenarios
 
+NOT_ASKED = {"early_prefix": "no", "first_token": None, "released_by": None}
+
 
 def groups(scenario: Scenario, *, together: bool = False) -> tuple[Grouped, ...]:
     return layer_groups(plan_of(scenario), amounts_of(scenario), together=together)
@@ -19,7 +21,7 @@ def groups(scenario: Scenario, *, together: bool = False) -> tuple[Grouped, ...]
 
 @given(scenarios(longest=32_768))
 def test_single_layers_are_the_layer_overlap_and_one_group_is_the_whole_after_prefill(scenario: Scenario) -> None:
-    layer = scenario.with_changes(overlap="layer", engine="vllm-mooncake", chunk_tokens=None, cross_layer="no")
+    layer = scenario.with_changes(overlap="layer", engine="vllm-mooncake", chunk_tokens=None, cross_layer="no", **NOT_ASKED)
     found, whole, plan = groups(layer), evaluate(layer), plan_of(layer)
     assert found[0].layers == 1
     assert found[0].exposed_seconds == pytest.approx(whole.transfer.exposed_seconds, rel=1e-9, abs=1e-12)
