@@ -17,12 +17,12 @@ from kvmodel.compute import PhaseTime, phase_time, weight_bytes
 from kvmodel.errors import BadScenarioError
 from kvmodel.memory import USABLE_MEMORY
 from kvmodel.parameters import layer_parameters, model_parameters
+from kvmodel.placement import Placement
 from kvmodel.ranks import layout_refusal, stage_caches
 from kvmodel.records.engine import Engine
 from kvmodel.records.hardware import Accelerator, Link
 from kvmodel.records.model import Compressed, Mla, ModelSpec
 from kvmodel.scenario import Scenario
-from kvmodel.terms import Placement
 from kvmodel.wire import Lane, LayerWire, copies_of, derived_lanes, extra_seconds_per_byte, lane_of, wire_ratio
 
 DEFAULT_CHUNK_TOKENS = 2048
