@@ -1,8 +1,9 @@
 r"""Prefill and decode times: the physical terms times fitted constants.
 
-.. math:: t = \sum_i k_i\, t_i^{peak}, \qquad k_i \ge 0
+.. math:: t = \sqrt{(k_w t_w)^2 + (k_m t_m)^2} + \sum_i k_i\, t_i, \qquad k \ge 0
 
-The constants belong to an accelerator family and a weight format (`data/derates.toml`); they were
+with t the time of a term at peak, w the weight sweep and m the matrix multiplication, which
+overlap. The constants belong to an accelerator family and a weight format (`data/derates.toml`); they were
 fitted by `tests/fit_derates.py` to published operator-table latencies. Times carry a band.
 """
 
@@ -11,14 +12,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from kvmodel.allreduce import short_tokens
 from kvmodel.dtypes import BYTES_PER_ELEMENT
-from kvmodel.numeric import Num, minimum
-from kvmodel.pairs import LayerShape, full_pairs, shape_of
+from kvmodel.flop import layer_flop
+from kvmodel.numeric import Num, minimum, root_sum_square
+from kvmodel.pairs import LayerShape, shape_of
 from kvmodel.parameters import layer_parameters, model_parameters
+from kvmodel.placement import Placement
 from kvmodel.records.derates import PhaseFit
-from kvmodel.records.model import ModelSpec, Moe
+from kvmodel.records.model import LayerGroup, ModelSpec, Moe
 from kvmodel.registry import derates
-from kvmodel.terms import Placement, Work, decode_terms, layer_flop, passes, prefill_terms
+from kvmodel.terms import ALL_REDUCE, DECODE_TERMS, MATMUL, PREFILL_TERMS, WEIGHTS, decode_terms, first_pairs, passes, prefill_terms
+from kvmodel.work import Work
 
 GRID_BELOW_MEASURED = 0.22
 """The operator tables read up to this much below measured TTFT at 8k tokens (see the derates' source)."""
@@ -31,31 +36,39 @@ class LayerTime:
     count: int
     shape: LayerShape
     seconds: Work
+    """What adds up."""
+    sweep: float
+    """Seconds a pass reads weights."""
+    multiply: float
+    """Seconds a token of a pass is multiplied with them."""
+    short_tokens: float
+    """Tokens of a pass whose all-reduces are short."""
+    first_pairs: float
+    """(request, cached token) pairs of a step that are read at a lower rate."""
     flop: Work
 
     def prefill(self, new: Num, held: Num, batch: Num) -> Num:
         """Seconds of one pass over `new` tokens of each of `batch` requests, after `held` cached ones."""
-        s, shape = self.seconds, self.shape
-        pairs = s.pair * full_pairs(new, held)
-        if s.capped:
-            pairs = pairs + s.capped * shape.capped_pairs(new, held)
-        time = s.fixed + batch * (s.token * new + pairs)
-        return time + s.touched * shape.touched(new * batch) if s.touched else time
+        return self.seconds.of_prefill(self.shape, new, held, batch) + self.bends(new * batch)
 
     def prefill_flop(self, new: Num, held: Num) -> Num:
         """FLOP over all ranks for `new` tokens of one request."""
-        f = self.flop
-        total = f.token * new + f.pair * full_pairs(new, held)
-        return total + f.capped * self.shape.capped_pairs(new, held) if f.capped else total
+        return self.flop.of_prefill(self.shape, new, held, 1)
 
     def step(self, context: Num, batch: Num) -> Num:
         """Seconds of one decode step with `batch` requests of `context` cached tokens each."""
-        s, shape = self.seconds, self.shape
-        read = s.pair * context
-        if s.capped:
-            read = read + s.capped * minimum(context, shape.cap_tokens)
-        time = s.fixed + batch * (s.token + read)
-        return time + s.touched * shape.touched(batch) if s.touched else time
+        return self.seconds.of_step(self.shape, context, batch, self.first_pairs) + self.bends(batch)
+
+    def bends(self, tokens: Num) -> Num:
+        r"""Seconds of a pass that grow slower than its tokens.
+
+        Weights are read while the tokens already there are multiplied; neither hides the other entirely:
+
+        .. math:: \sqrt{sweep^2 + (multiply\, tokens)^2}
+
+        beside it the experts touched and what short messages take.
+        """
+        return root_sum_square(self.sweep, self.multiply * tokens) + self.seconds.bends(self.shape, tokens, self.short_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +104,9 @@ class PhaseTime:
         if chunk is None:
             return layer.prefill(new, held, batch)
         extra = passes(new, chunk) - 1
-        s, shape = layer.seconds, layer.shape
-        time = layer.prefill(new, held, batch) + extra * s.fixed
-        if not s.touched:
-            return time
         last = new - extra * chunk
-        swept = extra * shape.touched(chunk * batch) + shape.touched(last * batch) - shape.touched(new * batch)
-        return time + s.touched * swept
+        whole = layer.seconds.of_prefill(layer.shape, new, held, batch)
+        return whole + extra * (layer.seconds.fixed + layer.bends(chunk * batch)) + layer.bends(last * batch)
 
     def prefill(self, new: Num, held: Num, batch: Num, chunk: Num | None = None) -> Num:
         """Seconds to prefill `new` tokens of each of `batch` requests, after `held` cached ones."""
@@ -117,14 +126,16 @@ class PhaseTime:
             read = s.pair * (context + (steps + 1) / 2)
             if s.capped:
                 read = read + s.capped * mean_capped(context, steps, layer.shape.cap_tokens)
-            total = total + layer.count * (s.fixed + batch * (s.token + read) + s.touched * layer.shape.touched(batch))
+            if s.first:
+                read = read + s.first * mean_capped(context, steps, layer.first_pairs / batch)
+            total = total + layer.count * (s.fixed + batch * (s.token + read) + layer.bends(batch))
         return total
 
 
-def mean_capped(context: Num, steps: Num, cap: float) -> Num:
-    """Mean of min(context + k, cap) over k = 1 .. steps."""
+def mean_capped(context: Num, steps: Num, cap: Num) -> Num:
+    """Mean of min(context + k, cap) over k = 1 .. steps; the cap may be a broken number."""
     start = minimum(context, cap)
-    growing = minimum(steps, cap - start)
+    growing = minimum(steps, (cap - start) // 1)
     inside = growing * start + growing * (growing + 1) / 2
     return (inside + (steps - growing) * cap) / steps
 
@@ -132,18 +143,31 @@ def mean_capped(context: Num, steps: Num, cap: float) -> Num:
 @lru_cache(maxsize=512)
 def phase_time(place: Placement, phase: str) -> PhaseTime:
     """The time model of `prefill` or `decode` on a placement."""
-    fit, rough = _fit(place, phase)
-    terms = prefill_terms if phase == "prefill" else decode_terms
-    layers = tuple(
-        LayerTime(group.count, shape_of(group), _weighted(terms(place, group), fit.constants), layer_flop(group, place.model.hidden))
-        for group in place.model.groups
-    )
+    fit, error, rough = _fit(place, phase)
+    k = dict(zip(PREFILL_TERMS if phase == "prefill" else DECODE_TERMS, fit.constants, strict=True))
+    layers = tuple(_layer_time(place, group, phase, k) for group in place.model.groups)
     sweep, per_request, flop = head_terms(place)
-    weights, matmul = fit.constants[6 if phase == "prefill" else 1], fit.constants[1 if phase == "prefill" else 5]
-    head_constant = max(weights, 1.0)
-    experts = any(isinstance(group.ffn, Moe) for group in place.model.groups)
-    error = min(0.75, (fit.experts_p90_error if experts else fit.p90_error) + (0.15 if rough else 0.0))
-    return PhaseTime(layers, sweep * head_constant, per_request * max(matmul, 1.0), flop, error, rough)
+    return PhaseTime(layers, k[WEIGHTS] * sweep, k[MATMUL] * per_request, flop, error, rough)
+
+
+def _layer_time(place: Placement, group: LayerGroup, phase: str, k: dict[str, float]) -> LayerTime:
+    """One layer's terms with the constants `k` applied."""
+    terms = dict(zip(k, (prefill_terms if phase == "prefill" else decode_terms)(place, group), strict=False))
+    across = k["across nodes"] if place.spans_nodes else 1.0
+    seconds = Work()
+    for name, term in terms.items():
+        if name not in (WEIGHTS, MATMUL):
+            seconds = seconds.plus(term.scaled(k[name] * (across if name in ALL_REDUCE else 1.0)))
+    return LayerTime(
+        count=group.count,
+        shape=shape_of(group),
+        seconds=seconds,
+        sweep=k[WEIGHTS] * terms[WEIGHTS].fixed,
+        multiply=k[MATMUL] * terms[MATMUL].token,
+        short_tokens=short_tokens(place, phase),
+        first_pairs=first_pairs(place, group),
+        flop=layer_flop(group, place.model.hidden),
+    )
 
 
 def head_terms(place: Placement) -> tuple[float, float, float]:
@@ -152,25 +176,27 @@ def head_terms(place: Placement) -> tuple[float, float, float]:
     return flop / place.tp / place.accelerator.hbm_bandwidth, flop / place.tp / place.accelerator.peak_bf16, flop
 
 
-def _fit(place: Placement, phase: str) -> tuple[PhaseFit, str]:
-    family = derates()[place.accelerator.derates]
-    wanted = "bf16" if place.matmul_dtype == "bf16" else "fp8"
-    fit: PhaseFit | None = getattr(family, f"{phase}_{wanted}")
+BORROWED = 0.15
+"""What constants of another accelerator or format may be off by, beside their own error: assumed."""
+
+
+def _fit(place: Placement, phase: str) -> tuple[PhaseFit, float, str]:
+    """(constants, error, why they are not this accelerator's own)."""
+    family, accelerator = derates()[place.accelerator.derates], place.accelerator
+    fp8: PhaseFit | None = getattr(family, f"{phase}_fp8")
+    fit: PhaseFit = getattr(family, f"{phase}_bf16") if place.matmul_dtype == "bf16" or fp8 is None else fp8
     rough = []
-    if place.accelerator.derates != place.accelerator.id:
-        rough.append(f"no measurements of {place.accelerator.name}: achieved fractions of {place.accelerator.derates}")
+    if accelerator.derates != accelerator.id:
+        rough.append(f"no measurements of {accelerator.name}: achieved fractions of {accelerator.derates}")
     if place.matmul_dtype == "nvfp4":
         rough.append("no measurements of NVFP4 weights: achieved fractions of FP8")
-    if fit is None:
-        fit = getattr(family, f"{phase}_bf16")
-    return fit, "; ".join(rough)
-
-
-def _weighted(terms: tuple[Work, ...], constants: tuple[float, ...]) -> Work:
-    total = Work()
-    for term, constant in zip(terms, constants, strict=True):
-        total = total.plus(term.scaled(constant))
-    return total
+    elif place.matmul_dtype == "fp8" and fp8 is None:
+        rough.append(f"no measurements of FP8 weights on {accelerator.derates}: achieved fractions of BF16")
+    experts = any(isinstance(group.ffn, Moe) for group in place.model.groups)
+    error = (fit.experts_p90_error if experts else fit.p90_error) + (BORROWED if rough else 0.0)
+    if experts and not fit.experts_rows:
+        rough.append(f"no measurements of experts in this format on {accelerator.derates}: achieved fractions of FP8")
+    return fit, min(0.75, error), "; ".join(rough)
 
 
 @lru_cache(maxsize=512)

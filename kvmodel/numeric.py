@@ -46,3 +46,9 @@ def power(base: float, exponent: Num) -> Num:
     if isinstance(exponent, np.ndarray):
         return np.power(base, exponent)
     return math.pow(base, exponent)
+
+
+def root_sum_square(a: Num, b: Num) -> Num:
+    """Square root of the sum of the squares: near the larger of two that overlap, above it where they are close."""
+    squares = a * a + b * b
+    return np.sqrt(squares) if isinstance(squares, np.ndarray) else math.sqrt(squares)

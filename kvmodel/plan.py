@@ -19,6 +19,7 @@ from kvmodel.errors import BadScenarioError
 from kvmodel.lane import Extra, Lane, extra_seconds, host_ceiling, lane_of
 from kvmodel.memory import USABLE_MEMORY
 from kvmodel.parameters import layer_parameters, model_parameters
+from kvmodel.placement import Placement
 from kvmodel.ranks import layout_refusal, stage_caches
 from kvmodel.records.engine import Engine
 from kvmodel.records.hardware import Accelerator, Link
@@ -27,7 +28,6 @@ from kvmodel.records.transport import Constants
 from kvmodel.refusals import handoff_refusal
 from kvmodel.scenario import Scenario
 from kvmodel.structure import STRUCTURE, Structure
-from kvmodel.terms import Placement
 from kvmodel.wire import LayerWire, copies_of, derived_lanes, layer_messages, spread_seconds, wire_ratio
 
 DEFAULT_CHUNK_TOKENS = 2048

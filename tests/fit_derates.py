@@ -1,174 +1,122 @@
-"""Fit the time model's constants to published operator-table latencies and print the errors.
+"""Fit the time model's constants to published operator-table latencies and print the errors on rows left out.
 
-    python tests/fit_derates.py GRID.csv            prints errors on rows left out
-    python tests/fit_derates.py GRID.csv --write    also writes data/derates.toml
+    python -m tests.fit_derates GRID.csv            prints errors against targets, and the constants
+    python -m tests.fit_derates GRID.csv --write    also writes data/derates.toml
 
-The grid has one row for each (system, model, dtype, tp, batch, isl, phase) with `latency_ms` and
-`mem_gib`. Constants are non-negative least squares on relative errors. Each family is fitted on all
-rows; the errors printed and stored are those of fits on a random half, judged on the other half.
+Rows used: at most 90 % of memory, 256 to 16,384 tokens, labels `bf16`, `fp8_static` and `fp8_block+kvbf16`;
+prefill up to batch 8 (judged at batch 1), decode at batch 1 to 64. The constants written are fitted to all
+rows; the errors beside them are of rows left out: of a random half or of the model left out, whichever are larger.
+`tests/list_published.py` lists measured prefill and decode times beside the model's.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-from collections import defaultdict
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import lsq_linear
 
-from kvmodel.pairs import full_pairs, shape_of
-from kvmodel.registry import accelerators, data_folder, find_model
-from kvmodel.terms import PREFILL_TERMS, Placement, decode_terms, prefill_terms
+from kvmodel.compute import BORROWED
+from kvmodel.registry import data_folder
+from tests.fit_constants import fit_all
+from tests.grid_rows import NAMES, read_rows
+from tests.holdout import SEEDS, Left, Phase, models_left_out, parallelism_left_out, phase_of, random_halves, spread
 
-SYSTEMS = {"a100_sxm": "a100-sxm", "h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm", "b200_sxm": "b200-sxm", "gb200": "gb200"}
-DTYPES = {"bf16": ("bf16", "bf16"), "fp8_static": ("fp8", "fp8"), "fp8_block+kvbf16": ("fp8", "bf16")}
 SOURCE = "operator-table latencies of aiconfigurator (TensorRT-LLM 1.0.0 on A100, 1.3.0rc20 on the others), fitted by tests/fit_derates.py"
+REMARKS = {
+    "b200-sxm": "; those tables take the NICs between nodes for 800 Gb/s, so all-reduces across nodes are twice as fast as at 400 Gb/s"
+}
+"""What else a reader of an accelerator's constants must know."""
+HALF = {"prefill": (0.05, 0.15), "decode": (0.03, 0.10)}
+MODEL, PARALLELISM, EXPERTS = (0.08, 0.20), (0.10, 0.20), (0.12, 0.30)
+"""Targets, (median, 90th percentile)."""
+COUNTED = ("launch", "all-reduce latency")
+"""Terms that count occurrences, whose constants are seconds."""
+
+Key = tuple[str, str]
 
 
-EXPERTS_FROM = "h200-sxm"
+def line(name: str, off: np.ndarray, target: tuple[float, float] | None = None) -> str:
+    """One row of the report."""
+    median, p90 = spread(off)
+    told = f"  {name:32} {len(off):5} rows   median {median:6.1%}   p90 {p90:6.1%}"
+    if target is None:
+        return told
+    verdict = "pass" if median <= target[0] and p90 <= target[1] else "FAIL"
+    return f"{told}   target {f'{target[0]:.0%} / {target[1]:.0%}':9}   {verdict}"
 
 
-class Fitted(NamedTuple):
-    """Constants of one family, phase and weight format, with errors on rows left out."""
-
-    constants: np.ndarray
-    median: float
-    p90: float
-    experts_median: float
-    experts_p90: float
-    rows: int
-    experts_rows: int
-
-
-def placement(row: dict[str, str]) -> Placement:
-    """The grid row's model on its accelerators."""
-    weights, kv = DTYPES[row["dtype"]]
-    return Placement(find_model(row["model"]), accelerators()[SYSTEMS[row["system"]]], int(row["tp"]), 1, 1, kv, weights)
+def report(phase: str, halves: Left, models: Left, parallelism: Left) -> Iterator[str]:
+    """Errors of a phase against the targets."""
+    keys = sorted(set(halves.keys))
+    everything, seeds = "all accelerators and formats", ", ".join(map(str, SEEDS))
+    yield f"\n{phase}: fitted on a random half, judged on the other (seeds {seeds}); dense models"
+    yield from (line(" ".join(key), halves.of(key), HALF[phase]) for key in keys)
+    yield f"{phase}: one dense model left out"
+    yield line(everything, models.of(), MODEL)
+    yield from (line(f"  {' '.join(key)}", models.of(key)) for key in sorted(set(models.keys)))
+    yield f"{phase}: TP 8 left out; dense models"
+    yield line(everything, parallelism.of(), PARALLELISM)
+    yield f"{phase}: DeepSeek-V3, fitted on a random half, judged on the other"
+    yield line(everything, halves.of(experts=True), EXPERTS)
+    yield from (line(f"  {' '.join(key)}", halves.of(key, experts=True)) for key in keys if key[1] == "fp8")
 
 
-def features(row: dict[str, str]) -> np.ndarray:
-    """Seconds at peak of each term, summed over the layers, LM head with the matmul and weight terms."""
-    place, tokens, batch = placement(row), float(row["isl"]), float(row["batch"])
-    prefill = row["phase"] == "prefill"
-    total = np.zeros(len(PREFILL_TERMS))
-    for group in place.model.groups:
-        shape = shape_of(group)
-        for i, work in enumerate((prefill_terms if prefill else decode_terms)(place, group)):
-            if prefill:
-                pairs = work.pair * full_pairs(tokens, 0.0) + (work.capped * shape.capped_pairs(tokens, 0.0) if work.capped else 0.0)
-                value = work.fixed + batch * (work.token * tokens + pairs) + work.touched * shape.touched(tokens * batch)
-            else:
-                read = work.pair * tokens + work.capped * min(tokens, shape.cap_tokens)
-                value = work.fixed + batch * (work.token + read) + work.touched * shape.touched(batch)
-            total[i] += group.count * value
-    head = 2.0 * place.model.vocab * place.model.hidden / place.tp
-    total[6 if prefill else 1] += head / place.accelerator.hbm_bandwidth
-    total[1 if prefill else 5] += batch * head / place.accelerator.peak_bf16
-    return total
+def table(phase: str, constants: dict[Key, np.ndarray]) -> Iterator[str]:
+    """The constants fitted to all rows; those of launches and waits in microseconds."""
+    yield f"\n{phase}: constants fitted to all rows"
+    for key, found in sorted(constants.items()):
+        shown = (f"{n} {c * 1e6:.2f} us" if n in COUNTED else f"{n} {c:.2f}" for n, c in zip(NAMES[phase], found, strict=True))
+        yield f"  {' '.join(key):14} {', '.join(shown)}"
 
 
-def usable(row: dict[str, str]) -> bool:
-    """Rows inside the range the constants are for: they fit in memory, 256 to 16,384 tokens."""
-    place = accelerators()[SYSTEMS[row["system"]]]
-    return row["dtype"] in DTYPES and float(row["mem_gib"]) * 2**30 <= 0.9 * place.hbm_bytes and 256 <= int(row["isl"]) <= 16_384
+def record(p: Phase, key: Key, constants: np.ndarray, halves: Left, models: Left) -> str:
+    """One fit as an inline table of data/derates.toml."""
+    own = np.array([k == key for k in p.keys])
+    median, p90 = (np.nanmax(pair) for pair in zip(spread(halves.of(key)), spread(models.of(key)), strict=True))
+    experts_rows = int((own & p.experts).sum())
+    _, experts = spread(halves.of(key if experts_rows else None, experts=True))
+    experts = max(experts, p90) + (0.0 if experts_rows else BORROWED)
+    listed = ", ".join(f"{c:.4g}" for c in constants)
+    errors = f"median_error = {median:.3f}, p90_error = {p90:.3f}, rows = {int((own & ~p.experts).sum())}"
+    return f"{{constants = [{listed}], {errors}, experts_p90_error = {min(experts, 0.74):.3f}, experts_rows = {experts_rows}}}"
 
 
-EXPERTS = slice(7, 10)
-LEAST = {"prefill": (0, 1, 0.5, 1, 0, 0, 0), "decode": (0, 1, 1, 1, 0, 0, 0)}
-"""Least constants: nothing is read, sent or multiplied faster than the peak (attention may run in FP8, at twice BF16's)."""
-
-
-def fit(x: np.ndarray, y: np.ndarray, dense: np.ndarray, phase: str, least_rows: int = 20) -> np.ndarray:
-    """Constants with the least squared relative error that keep within the peaks.
-
-    The general terms are fitted to dense models, then those of experts to what the others take beyond them.
-    With too few rows of a model with experts their constants are NaN.
-    """
-    general = lsq_linear(x[dense, :7] / y[dense, None], np.ones(dense.sum()), bounds=(LEAST[phase], np.inf)).x
-    experts = np.full(3, np.nan)
-    if (~dense).sum() >= least_rows:
-        rest = 1 - x[~dense, :7] @ general / y[~dense]
-        experts = lsq_linear(x[~dense, EXPERTS] / y[~dense, None], rest, bounds=((0, 1, 1), np.inf)).x
-    found = np.concatenate([general, experts])
-    return np.where(found < 1e-9, 0.0, found)
-
-
-def errors(x: np.ndarray, y: np.ndarray, constants: np.ndarray) -> np.ndarray:
-    """Absolute relative errors."""
-    return np.abs(x @ constants / y - 1)
-
-
-def quantile(values: np.ndarray, q: float) -> float:
-    """A quantile, NaN of nothing."""
-    return float(np.quantile(values, q)) if len(values) else float("nan")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("grid", type=Path)
-    parser.add_argument("--write", action="store_true")
-    arguments = parser.parse_args()
-    with arguments.grid.open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if usable(row)]
-    groups: dict[tuple[str, str, str], list[dict[str, str]]] = defaultdict(list)
-    for row in rows:
-        if row["phase"] == "prefill" and int(row["batch"]) > 8:
-            continue
-        groups[SYSTEMS[row["system"]], row["phase"], DTYPES[row["dtype"]][0]].append(row)
-    fitted: dict[tuple[str, str, str], Fitted] = {}
-    random = np.random.default_rng(20261129)
-    print("family      phase    weights  rows  dense-median  dense-p90   V3-median  V3-p90")
-    for key, members in sorted(groups.items()):
-        x = np.array([features(row) for row in members])
-        y = np.array([float(row["latency_ms"]) * 1e-3 for row in members])
-        dense = np.array(["DeepSeek" not in row["model"] for row in members])
-        half = random.permutation(len(y)) < len(y) // 2
-        judged = ~half & np.array([row["phase"] == "decode" or row["batch"] == "1" for row in members])
-        trial = fit(x[half], y[half], dense[half], key[1], least_rows=8)
-        left_out = errors(x, y, np.nan_to_num(trial, nan=1.0))
-        constants = fit(x, y, dense, key[1])
-        fitted_too = errors(x, y, np.nan_to_num(constants, nan=1.0))
-        numbers = [
-            np.fmax(quantile(left_out[judged & keep], q), quantile(fitted_too[keep], q) if keep is dense else np.nan)
-            for keep in (dense, ~dense)
-            for q in (0.5, 0.9)
-        ]
-        fitted[key] = Fitted(constants, *map(float, numbers), int(dense.sum()), int((~dense).sum()))
-        print(f"{key[0]:10}  {key[1]:8} {key[2]:6} {len(y):5}   " + "   ".join(f"{n:7.1%}" for n in numbers))
-        print("   ", " ".join(f"{c:.4g}" for c in fitted[key].constants))
-    if arguments.write:
-        write(fitted)
-
-
-def write(fitted: dict[tuple[str, str, str], Fitted]) -> None:
-    """Write data/derates.toml."""
+def write(records: dict[tuple[str, str, str], str]) -> None:
+    """Write data/derates.toml from records by (accelerator, phase, weights)."""
     lines = ["# Fitted constants; written by tests/fit_derates.py. Order of terms: kvmodel/terms.py.", ""]
-    for family in sorted({key[0] for key in fitted}):
-        lines += ["[[derate]]", f'id = "{family}"', f'source = "{SOURCE}"', f"checked = {date.today().isoformat()}"]
-        for phase in ("prefill", "decode"):
-            for weights in ("bf16", "fp8"):
-                if (family, phase, weights) in fitted:
-                    lines.append(f"{phase}_{weights} = {row_of(fitted, family, phase, weights)}")
+    order = (("prefill", "bf16"), ("prefill", "fp8"), ("decode", "bf16"), ("decode", "fp8"))
+    for family in sorted({name[0] for name in records}):
+        lines += [
+            "[[derate]]",
+            f'id = "{family}"',
+            f'source = "{SOURCE}{REMARKS.get(family, "")}"',
+            f"checked = {date.today().isoformat()}",
+        ]
+        mine = [(phase, weights) for phase, weights in order if (family, phase, weights) in records]
+        lines += [f"{phase}_{weights} = {records[family, phase, weights]}" for phase, weights in mine]
         lines.append("")
     (data_folder() / "derates.toml").write_text("\n".join(lines), encoding="utf-8")
 
 
-def row_of(fitted: dict[tuple[str, str, str], Fitted], family: str, phase: str, weights: str) -> str:
-    """One fit as an inline table; without expert rows of its own it takes H200's expert constants, with a wider error."""
-    own = fitted[family, phase, weights]
-    borrowed = bool(np.isnan(own.constants).any())
-    lender = fitted[EXPERTS_FROM, phase, "fp8"] if borrowed else own
-    constants = np.concatenate([own.constants[:7], lender.constants[EXPERTS]])
-    known = own.experts_p90 if not (borrowed or np.isnan(own.experts_p90)) else fitted[EXPERTS_FROM, phase, "fp8"].experts_p90 + 0.15
-    wide = min(0.74, known)
-    listed = ", ".join(f"{c:.5g}" for c in constants)
-    errors_ = f"median_error = {own.median:.3f}, p90_error = {own.p90:.3f}, rows = {own.rows}"
-    experts = f"experts_p90_error = {wide:.3f}, experts_rows = {0 if borrowed else own.experts_rows}"
-    return f"{{constants = [{listed}], {errors_}, {experts}}}"
+def main() -> None:
+    """Fit, report, and write if asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("grid", type=Path)
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    rows, records = read_rows(arguments.grid), {}
+    for phase in NAMES:
+        p = phase_of(rows, phase)
+        halves, models = random_halves(p), models_left_out(p)
+        print("\n".join(report(phase, halves, models, parallelism_left_out(p))))
+        constants = fit_all(p.amounts, p.keys, p.experts)
+        print("\n".join(table(phase, constants)))
+        records |= {(key[0], phase, key[1]): record(p, key, found, halves, models) for key, found in constants.items()}
+    if arguments.write:
+        write(records)
 
 
 if __name__ == "__main__":

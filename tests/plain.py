@@ -164,8 +164,8 @@ def layer_seconds(scenario: Scenario, plan: Plan, group: int, missing: LayerByte
     if in_flight is not None:
         send = max(send, (send + messages * latency_of(scenario, plan)) / in_flight)
     post = messages * cost / own(scenario.posting_threads, engine.posting_threads)
-    beside = engine.posts_while_sending if scenario.posts_while_sending is None else scenario.posts_while_sending == "yes"
-    busy = max(send, post) if beside else send + post
+    overlaps = engine.posts_while_sending if scenario.posts_while_sending is None else scenario.posts_while_sending == "yes"
+    busy = max(send, post) if overlaps else send + post
     return busy + beside(scenario, plan, group, moved, wire.ratio)
 
 

@@ -19,12 +19,14 @@ from kvmodel.cache import ModelCache, kv_dtype_of, model_cache
 from kvmodel.config import ParsedConfig, parse_model_config
 from kvmodel.display import NARROW_SPACE, bytes_both_text
 from kvmodel.errors import BadConfigError
+from kvmodel.flop import layer_flop
 from kvmodel.ownership import flows
 from kvmodel.pairs import full_pairs, shape_of
+from kvmodel.placement import Placement
 from kvmodel.ranks import rank_share, stage_caches
 from kvmodel.records.model import Sliding
 from kvmodel.registry import accelerators
-from kvmodel.terms import Placement, decode_terms, layer_flop
+from kvmodel.terms import decode_terms
 from tests.configs import A3B
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "cases"
@@ -110,7 +112,7 @@ def weight_bytes_of_one_token(case: Case) -> float:
     """Bytes of weights one decode step of one request reads."""
     group, gpu = A3B.groups[0], accelerators()["h100-sxm"]
     terms = decode_terms(Placement(A3B, gpu, 1, 1, 1, "bf16", "bf16"), group)
-    return group.count * (terms[1].fixed + terms[9].touched * shape_of(group).touched(1)) * gpu.hbm_bandwidth
+    return group.count * (terms[1].fixed + terms[8].touched * shape_of(group).touched(1)) * gpu.hbm_bandwidth
 
 
 def flow_bytes(case: Case) -> list[float]:

@@ -16,11 +16,11 @@ import pytest
 from kvmodel import Scenario, Turn, agent_turn, critical_lengths, evaluate, find_model
 from kvmodel.cache import model_cache
 from kvmodel.compute import weight_bytes
+from kvmodel.flop import layer_flop
 from kvmodel.pairs import full_pairs
 from kvmodel.parameters import layer_parameters, model_parameters
 from kvmodel.quantity import parse_quantity
 from kvmodel.registry import accelerators
-from kvmodel.terms import layer_flop
 
 TABLE = Path(__file__).parent / "golden" / "published.csv"
 L70 = find_model("llama-3-70b")

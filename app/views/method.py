@@ -31,8 +31,10 @@ SECTIONS = (
     ),
     (
         "Prefill and decode",
-        "Each is a sum of physical terms at datasheet peak (launch, matrix multiplication, attention, all-reduce, memory traffic, weight "
-        "sweep) times non-negative constants fitted to published operator tables for A100, H100, H200, B200 and GB200. Other accelerators "
+        "Each is a sum of physical terms at datasheet peak (kernel launches, attention or cache read, all-reduce, memory traffic, "
+        "experts; reading weights overlaps multiplying with them) times at most ten non-negative constants for each accelerator, weight "
+        "format and phase, fitted to published operator tables for A100, H100, H200, B200 and GB200. The band is the error on rows left "
+        "out of the fit. Other accelerators "
         "borrow the nearest family's constants and get a wider band. The tables themselves read 14 to 22 % below measured TTFT at 8k "
         "tokens, which the band's upper end includes.",
     ),
