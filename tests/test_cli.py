@@ -104,6 +104,12 @@ def test_every_field_is_a_flag_in_both_spellings(name: str, capsys: Capture) -> 
         "cross_layer": "yes",
         "host_bounce": "yes",
         "mla_copies": "split",
+        "posts_while_sending": "yes",
+        "skips_held": "no",
+        "early_prefix": "yes",
+        "unequal_tp": "tokens",
+        "first_token": "prefill",
+        "released_by": "decode",
         "contact": "first",
     }
     text = value.get(name, "2")
