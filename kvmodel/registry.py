@@ -15,6 +15,7 @@ from kvmodel.errors import KvModelError, UnknownNameError
 from kvmodel.records.base import Sourced
 from kvmodel.records.derates import Derates
 from kvmodel.records.engine import Engine
+from kvmodel.records.format import Format
 from kvmodel.records.hardware import Accelerator, Link
 from kvmodel.records.measurement import Measurement
 from kvmodel.records.model import ModelSpec
@@ -90,6 +91,18 @@ def engines() -> Mapping[str, Engine]:
 def derates() -> Mapping[str, Derates]:
     """Every family of fitted constants by id."""
     return _load("derate", Derates)
+
+
+@cache
+def formats() -> Mapping[str, Format]:
+    """Every narrow format of a cache by id, with what it costs in accuracy."""
+    return _load("format", Format)
+
+
+def lossy_format(kv_dtype: str, wire_dtype: str) -> Format | None:
+    """The narrow format a cache goes through, on the wire or in memory, as asked; None where nothing is lost beyond the model's own."""
+    asked = (dtype.partition("_")[0] for dtype in (wire_dtype, kv_dtype))
+    return next((formats()[name] for name in asked if name in formats()), None)
 
 
 @cache

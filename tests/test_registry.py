@@ -17,6 +17,7 @@ from kvmodel.records.hardware import Link
 from kvmodel.terms import PREFILL_TERMS
 
 TABLES = {
+    "formats": registry.formats,
     "models": registry.models,
     "accelerators": registry.accelerators,
     "links": registry.links,
@@ -186,3 +187,22 @@ def test_a_bad_row_is_refused_with_file_row_and_field(tmp_path: Path, rows: tupl
     path.write_text("".join(ROW.format(id=name, bandwidth=bandwidth) for name, bandwidth in rows))
     with pytest.raises(KvModelError, match=words):
         registry.read_rows(path, "link", Link)
+
+
+@pytest.mark.parametrize(
+    ("kv_dtype", "wire_dtype", "name"),
+    [
+        ("auto", "same", None),
+        ("bf16", "same", None),
+        ("fp8", "same", "fp8"),
+        ("fp8_ds_mla", "same", "fp8"),
+        ("int4_per_token_head", "same", "int4"),
+        ("auto", "int8", "int8"),
+        ("fp8", "int4", "int4"),
+        ("nvfp4", "same", "nvfp4"),
+    ],
+)
+def test_a_narrow_format_says_what_it_costs(kv_dtype: str, wire_dtype: str, name: str | None) -> None:
+    found = registry.lossy_format(kv_dtype, wire_dtype)
+    assert (found and found.id) == name
+    assert found is None or found.accuracy.startswith("Lossy")

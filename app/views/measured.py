@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from app import controls
-from app.charts import measured
+from app.charts import measured, measured_rows
 from app.charts.spec import Table
 from app.live import Board, block, first
 from app.over import evaluate_over
@@ -63,7 +63,8 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
     left = [block("h2", "What is left", class_="kv-h2"), measured.residual_figure(shown), block("p", HOW, class_="kv-note")]
     board.view("residual_view", left, now, later=True)
-    listed = [block("h2", "Published against modelled", class_="kv-h2"), measured.rows_block(shown), block("p", MISSES, class_="kv-note")]
+    rows = [measured_rows.rows_block(shown), block("p", MISSES, class_="kv-note"), measured_rows.elsewhere_block()]
+    listed = [block("h2", "Published against modelled", class_="kv-h2"), *rows]
     board.view("rows_view", listed, now, later=True)
     return board
 

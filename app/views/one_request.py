@@ -15,6 +15,7 @@ from app.live import Board, block, first
 from app.over import Over, evaluate_over
 from app.state import State
 from app.views import frame
+from kvmodel import registry
 from kvmodel.records.base import Sourced
 from kvmodel.scenario import Scenario
 
@@ -102,6 +103,9 @@ def behind(over: Over) -> list[Any]:
         row("Decode step", at("b.step"), STEP, plan.decode.accelerator, at("b.step_band")),
         row("Engine", plan.engine.name, plan.engine.notes or "No note.", plan.engine),
     ]
+    narrow = registry.lossy_format(over.scenario.kv_dtype, over.scenario.wire_dtype)
+    if narrow is not None:
+        rows.append(row("Accuracy", f"{narrow.name} is lossy", narrow.accuracy, narrow))
     return [block("h2", "Behind the numbers", class_="kv-h2"), *rows, block("p", LEFT_OUT, class_="kv-note")]
 
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from app.charts import measured
+from app.charts import measured, measured_rows
 from app.charts.spec import fill, used
 from app.over import evaluate_over
 from app.palette import LIGHT
@@ -77,7 +77,7 @@ def test_the_sentence_counts_what_is_close():
 
 
 def test_the_table_lists_the_worst_first_with_a_link():
-    body = measured.rows_block(SHOWN)["children"][0]["children"][1]["children"]
+    body = measured_rows.rows_block(SHOWN)["children"][0]["children"][1]["children"]
     assert len(body) == len(SHOWN)
     worst = max(SHOWN, key=lambda p: abs(math.log(p.ratio)))
     assert body[0]["children"][0]["children"][0]["href"] == worst.row.source
@@ -102,3 +102,12 @@ def test_the_filter_is_in_the_link_and_refuses_what_is_not_there():
 def test_every_placeholder_has_its_column():
     _, table = drawn()
     assert used(measured.measured_figure(SHOWN, reach_of(Scenario())).item()) == set(table)
+
+
+def test_what_is_no_transfer_of_bytes_is_said_beside_the_models_own():
+    said = " ".join(item["children"][0] for item in measured_rows.elsewhere_block()["children"])
+    assert "kvwire gains 1.92 times" in said
+    assert "= 1.92 times" in said
+    assert "95.0\u202f% of its ceiling with messages of 12.3\u202fkB" in said
+    knee = 0.61e-6 * 0.8 * 50e9
+    assert measured_rows._knee("transfer-engine") == pytest.approx(knee, rel=0.05)
