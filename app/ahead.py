@@ -53,10 +53,10 @@ def ahead(view: str, query: str, name: str, label: str) -> bytes:
 
 
 def answer(request: Request) -> Response:
-    """`/ahead?view=…&query=…&name=…&label=…` as JSON; 404 for what there is not."""
+    """`/ahead?view=…&query=…&name=…&label=…` as JSON; nothing (204) for what there is not."""
     asked: Mapping[str, str] = request.query_params
     try:
         found = ahead(*(asked.get(key, "") for key in ("view", "query", "name", "label")))
     except KeyError:
-        return Response(status_code=404)
+        return Response(status_code=204)
     return Response(found, media_type="application/json", headers={"cache-control": "no-store"})

@@ -57,6 +57,7 @@ def _mounter() -> Any:
     loader = (
         f"const view = import{url.format('liveview.js', version_of(STATIC / 'liveview.js'))}"
         f"import{url.format('ahead.js', version_of(STATIC / 'ahead.js'))}"
+        f"import{url.format('share.js', version_of(STATIC / 'share.js'))}"
         "export default args => {\n"
         "  let close;\n"
         "  let gone = false;\n"

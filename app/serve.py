@@ -17,6 +17,7 @@ from starlette.responses import FileResponse, PlainTextResponse
 from starlette.routing import Route
 
 from app.ahead import answer
+from app.files import ROUTES
 from app.shell import Shell
 
 SWITCH_SECONDS = 0.0005
@@ -54,7 +55,7 @@ app = st.App(
     str(Path(__file__).with_name("main.py")),
     lifespan=lifespan,
     middleware=[Middleware(Shell)],
-    routes=[Route("/vendor/plotly.min.js", plotly_js), Route("/healthz", healthz), Route("/ahead", answer)],
+    routes=[Route("/vendor/plotly.min.js", plotly_js), Route("/healthz", healthz), Route("/ahead", answer), *ROUTES],
 )
 
 

@@ -24,7 +24,7 @@ function ask(name, label) {
   const stop = new AbortController();
   const query = new URLSearchParams({ view: asked.view, query: asked.query, name, label });
   const answer = fetch(new URL(`ahead?${query}`, document.baseURI), { signal: stop.signal })
-    .then(reply => (reply.ok ? reply.json() : undefined))
+    .then(reply => (reply.status === 200 ? reply.json() : undefined))
     .catch(() => undefined);
   waiting = { name, label, answer, stop };
 }

@@ -67,7 +67,7 @@ function isDark(node) {
 
 // ---- text blocks: elements built once, their dynamic texts replaced -------------------------------
 
-const ATTRIBUTES = new Set(["class", "id", "role", "title", "href", "target", "rel", "scope", "colspan", "style", "tabindex", "open", "for", "name"]);
+const ATTRIBUTES = new Set(["class", "id", "role", "title", "href", "target", "rel", "scope", "colspan", "style", "tabindex", "open", "for", "name", "type", "download"]);
 
 function element(spec, watch) {
   if (typeof spec === "string") return document.createTextNode(spec);

@@ -1,0 +1,96 @@
+"""Charts over HTTP: a page of its own to embed, and files to keep. No Streamlit is needed to show them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from hashlib import sha256
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from app.catalog import find_chart
+from app.export import page, rows
+from app.export.command import THEMES, command_of
+from app.state import State, from_link
+from kvmodel.errors import KvModelError
+
+MAX_QUERY = 2_000
+"""Characters of a scenario's query."""
+TYPES = {"html": "text/html", "json": "application/json", "csv": "text/csv"}
+MINUTES = "public, max-age=600"
+DAYS = "public, max-age=604800, immutable"
+
+
+def _state(request: Request) -> State:
+    """The state that a request's query asks for; what cannot be used falls back as in a link."""
+    if len(request.url.query) > MAX_QUERY:
+        raise KvModelError(f"the query has {len(request.url.query):,} characters; allowed: up to {MAX_QUERY:,}")
+    return from_link(dict(request.query_params)).bare()
+
+
+def _theme(request: Request) -> str:
+    asked = request.query_params.get("theme", "auto")
+    return asked if asked in THEMES else "auto"
+
+
+@lru_cache(maxsize=256)
+def content(name: str, kind: str, query: str, theme: str, explorer: str, *, shared: bool) -> bytes:
+    """A chart's file. `query` is that of a link. Raises KvModelError."""
+    chart, state = find_chart(name), from_link(dict(_pairs(query))).bare()
+    command = command_of(chart, state)
+    if kind == "json":
+        return rows.chart_json(chart, state, command).encode("utf-8")
+    if kind == "csv":
+        return rows.chart_csv(chart, state).encode("utf-8")
+    return page.chart_html(chart, state, theme=theme, shared=shared, explorer=explorer, command=command).encode("utf-8")
+
+
+def _pairs(query: str) -> list[tuple[str, str]]:
+    from urllib.parse import parse_qsl
+
+    return parse_qsl(query)
+
+
+def embed(request: Request) -> Response:
+    """`/embed/NAME.html?scenario&theme=`: the chart alone, live, sized to its frame."""
+    return _reply(request, request.path_params["name"], "html", shared=True)
+
+
+def download(request: Request) -> Response:
+    """`/files/NAME.html|json|csv?scenario`: the chart's file to keep."""
+    name, kind = request.path_params["name"], request.path_params["kind"]
+    if kind not in TYPES:
+        return PlainTextResponse(
+            "Files are html, json and csv; svg and png are made in the browser or by kv-handoff chart.", status_code=404
+        )
+    reply = _reply(request, name, kind, shared=False)
+    if reply.status_code == 200:
+        reply.headers["content-disposition"] = f'attachment; filename="kv-handoff-{name}.{kind}"'
+    return reply
+
+
+def _reply(request: Request, name: str, kind: str, *, shared: bool) -> Response:
+    try:
+        state = _state(request)
+        base = str(request.base_url).rstrip("/")
+        made = content(name, kind, state.query(), _theme(request), base, shared=shared)
+    except KvModelError as error:
+        return PlainTextResponse(f"{error}.", status_code=404)
+    tag = f'"{sha256(made).hexdigest()[:24]}"'
+    headers = {"etag": tag, "cache-control": MINUTES}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(made, media_type=TYPES[kind], headers=headers)
+
+
+def script(_: Request) -> Response:
+    """The script that all embedded charts share."""
+    return Response(page.common_script().encode("utf-8"), media_type="text/javascript", headers={"cache-control": DAYS})
+
+
+ROUTES = [
+    Route(f"/embed/{page.SHARED_NAME}", script),
+    Route("/embed/{name}.html", embed),
+    Route("/files/{name}.{kind}", download),
+]

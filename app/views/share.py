@@ -1,0 +1,63 @@
+"""Share and export: the link, the frame, the commands and the files of what is on the page."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import streamlit as st
+
+from app.catalog import CHARTS
+from app.export.command import command_of
+from app.live import block, static_block
+from app.state import State
+from kvmodel.scenario import Scenario
+
+
+def draw(state: State, view: str) -> None:
+    """The folded panel; made only while it is open."""
+    charts = [chart for chart in CHARTS.values() if chart.view == view]
+    if not charts:
+        return
+    folder = st.expander("Share and export", key="share", on_change="rerun")
+    if not folder.open:
+        return
+    with folder:
+        static_block("share_view", *blocks(state, view))
+
+
+def blocks(state: State, view: str) -> list[dict[str, Any]]:
+    """What the panel says; a model of the reader's own cannot be linked to, only computed."""
+    charts = [chart for chart in CHARTS.values() if chart.view == view]
+    if state.is_own():
+        return [block("p", "A configuration of your own stays in this session: no link or file can carry it.", class_="kv-note")]
+    query = state.query()
+    tail = f"?{query}" if query else ""
+    rows = [
+        block("div", block("button", "Copy link", type="button", data_copy="link", class_="kv-button"), class_="kv-share"),
+        _copied("Frame", f'<iframe src="{{base}}/embed/{charts[0].name}.html{html.escape(tail)}" width="800" height="600"></iframe>'),
+        _copied("Shell", command_of(charts[0], state) + f" --out {charts[0].name}.html"),
+        _copied("Python", python_of(state.scenario)),
+    ]
+    for chart in charts:
+        links = [
+            block("a", kind.upper(), href=f"./files/{chart.name}.{kind}{tail}", download=f"kv-handoff-{chart.name}.{kind}")
+            for kind in ("html", "json", "csv")
+        ]
+        images = [
+            block("button", kind.upper(), type="button", class_="kv-button", data_image=kind, data_chart=f"kv-{chart.name}")
+            for kind in ("svg", "png")
+        ]
+        rows.append(block("div", block("span", chart.title), *links, *images, class_="kv-share"))
+    return rows
+
+
+def _copied(title: str, text: str) -> dict[str, Any]:
+    button = block("button", "Copy", type="button", data_copy=text, class_="kv-button", aria_label=f"Copy: {title}")
+    return block("div", block("span", title), block("code", text), button, class_="kv-share")
+
+
+def python_of(scenario: Scenario) -> str:
+    """The lines that reproduce the numbers."""
+    changed = ", ".join(f"{name}={value!r}" for name, value in scenario.changed().items())
+    return f"import kvmodel; print(kvmodel.evaluate(kvmodel.Scenario({changed})).verdict)"

@@ -1,0 +1,104 @@
+"""Charts over HTTP, and what the share panel offers."""
+
+import json
+import shlex
+
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+import kvmodel
+from app.catalog import CHARTS, VIEWS
+from app.export.page import SHARED_NAME
+from app.files import MAX_QUERY, ROUTES
+from app.state import State, from_link
+from app.views import share
+from kvmodel import Scenario, find_model
+
+CLIENT = TestClient(Starlette(routes=ROUTES))
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_every_chart_can_be_embedded_and_kept(name):
+    page = CLIENT.get(f"/embed/{name}.html?link=ethernet-25")
+    assert page.status_code == 200
+    assert page.headers["content-type"].startswith("text/html")
+    assert f'src="{SHARED_NAME}"' in page.text
+    assert 'href="http://testserver/?link=ethernet-25"' in page.text
+    kept = CLIENT.get(f"/files/{name}.json?link=ethernet-25")
+    assert kept.headers["content-disposition"] == f'attachment; filename="kv-handoff-{name}.json"'
+    assert kept.json()["scenario"]["link"] == "ethernet-25"
+    assert CLIENT.get(f"/files/{name}.csv").text.count("\n") > 2
+
+
+def test_a_page_that_was_fetched_is_not_sent_again():
+    first = CLIENT.get("/embed/ratio.html")
+    again = CLIENT.get("/embed/ratio.html", headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert "max-age" in first.headers["cache-control"]
+    other = CLIENT.get("/embed/ratio.html?model=deepseek-v3")
+    assert other.headers["etag"] != first.headers["etag"]
+
+
+def test_the_script_is_shared_and_kept_long():
+    reply = CLIENT.get(f"/embed/{SHARED_NAME}")
+    assert "immutable" in reply.headers["cache-control"]
+    assert "kvHandoffChart" in reply.text
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/embed/timelin.html", "no chart is called 'timelin'; nearest: timeline"),
+        ("/files/timeline.exe", "Files are html, json and csv"),
+        ("/embed/timeline.html?model=" + "x" * MAX_QUERY, "allowed: up to 2,000"),
+        ("/embed/..%2f..%2fetc%2fpasswd.html", "Not Found"),
+    ],
+)
+def test_what_there_is_not_is_a_sentence_without_a_path(path, said):
+    reply = CLIENT.get(path)
+    assert reply.status_code == 404
+    assert said in reply.text
+    assert "Traceback" not in reply.text
+
+
+def test_a_bad_value_in_a_query_falls_back_as_in_a_link():
+    assert CLIENT.get("/files/ratio.json?model=<script>&batch=0&link=ethernet-25").json()["scenario"]["batch"] == 1
+
+
+def test_the_theme_is_the_readers_unless_asked():
+    assert "prefers-color-scheme:dark" in CLIENT.get("/embed/ratio.html").text
+    assert "prefers-color-scheme:dark" not in CLIENT.get("/embed/ratio.html?theme=dark").text
+    assert "prefers-color-scheme:dark" in CLIENT.get("/embed/ratio.html?theme=blue").text
+
+
+def texts(blocks):
+    return [child["children"][0] for row in blocks for child in row["children"] if isinstance(child, dict) and child["tag"] == "code"]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_panel_offers_what_is_on_the_page(view):
+    state = from_link({"link": "ethernet-25", "prompt_tokens": "4096"})
+    blocks = share.blocks(state, view)
+    frame, shell, python = texts(blocks)
+    first = next(chart for chart in CHARTS.values() if chart.view == view)
+    assert f'src="{{base}}/embed/{first.name}.html?prompt_tokens=4096&amp;link=ethernet-25"' in frame
+    assert shlex.split(shell)[:3] == ["kv-handoff", "chart", first.name]
+    assert "--link ethernet-25" in shell
+    made = {}
+    exec(python.replace("print(", "made = ("), made)
+    assert made["made"] == kvmodel.evaluate(state.scenario).verdict
+    hrefs = [child["href"] for row in blocks for child in row["children"] if isinstance(child, dict) and child["tag"] == "a"]
+    assert all(CLIENT.get(href[1:]).status_code == 200 for href in hrefs)
+    assert len(hrefs) == 3 * sum(chart.view == view for chart in CHARTS.values())
+
+
+def test_a_model_of_ones_own_is_not_offered_as_a_link():
+    own = find_model("llama-3-70b").model_copy(update={"id": "your-model"})
+    (only,) = share.blocks(State(Scenario(model=own)), "one-request")
+    assert "stays in this session" in only["children"][0]
+
+
+def test_the_frame_is_data_and_never_markup():
+    assert "<iframe" in json.dumps(share.blocks(State(), "wire"))
+    assert all(row["tag"] in ("div", "p") for row in share.blocks(State(), "wire"))

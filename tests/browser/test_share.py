@@ -1,0 +1,75 @@
+"""The share panel in Chromium: copying, saving, and a chart in a frame from another origin."""
+
+import http.server
+import threading
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+
+def opened(visit, path="/?link=ethernet-25"):
+    one = visit()
+    one.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    one.open(path)
+    one.page.get_by_text("Share and export").click()
+    one.page.wait_for_selector(".kv-share")
+    return one
+
+
+def test_link_and_frame_are_copied(visit):
+    one = opened(visit)
+    one.page.get_by_role("button", name="Copy link").click()
+    assert one.page.evaluate("navigator.clipboard.readText()") == one.address + "/?link=ethernet-25"
+    one.page.get_by_role("button", name="Copy: Frame").click()
+    copied = one.page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith(f'<iframe src="{one.address}/embed/timeline.html?link=ethernet-25"')
+    assert one.page.get_by_role("button", name="Copied").count() + one.page.get_by_text("Copied").count() > 0
+    assert one.errors == []
+
+
+@pytest.mark.parametrize(("kind", "start"), [("SVG", b"<svg"), ("PNG", b"\x89PNG")])
+def test_an_image_is_made_in_the_browser(visit, kind, start):
+    one = opened(visit)
+    before = len(one.requests)
+    with one.page.expect_download() as waiting:
+        one.page.locator(".kv-share", has_text="One handoff").get_by_role("button", name=kind).click()
+    saved = waiting.value
+    assert saved.suggested_filename == f"kv-handoff-timeline.{kind.lower()}"
+    assert saved.path().read_bytes().startswith(start)
+    assert [url for url in one.requests[before:] if url.startswith("http")] == []
+
+
+def test_a_file_holds_the_scenario(visit):
+    one = opened(visit)
+    with one.page.expect_download() as waiting:
+        one.page.locator(".kv-share", has_text="One handoff").get_by_role("link", name="CSV").click()
+    assert waiting.value.path().read_text().startswith("lane,part,start_seconds,end_seconds\n")
+
+
+def test_a_chart_is_live_in_a_frame_from_another_origin(visit, address, tmp_path):
+    (tmp_path / "post.html").write_text(f'<iframe src="{address}/embed/critical.html?link=roce-100" width="700" height="620"></iframe>')
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *words, **named):
+            super().__init__(*words, directory=str(tmp_path), **named)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        one = visit()
+        one.page.goto(f"http://localhost:{server.server_port}/post.html")
+        frame = one.page.frame_locator("iframe")
+        frame.locator(".liveview-chart .main-svg").first.wait_for()
+        before = frame.locator("h1").inner_text()
+        frame.get_by_role("slider").press("End")
+        one.page.wait_for_timeout(300)
+        assert before.startswith("On RoCE 100")
+        assert frame.locator("h1").inner_text() != before
+        assert one.sent == []
+    finally:
+        server.shutdown()
+        server.server_close()
