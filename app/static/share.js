@@ -1,7 +1,5 @@
 // Copying and saving what is on the page, made in the browser.
 
-const base = () => new URL(".", document.baseURI).href.replace(/\/$/, "");
-
 // The address without what only this frame needs.
 function link() {
   const here = new URL(location.href);
@@ -10,7 +8,7 @@ function link() {
 }
 
 async function copy(button) {
-  const text = button.dataset.copy === "link" ? link() : button.dataset.copy.replaceAll("{base}", base());
+  const text = button.dataset.copy === "link" ? link() : button.dataset.copy;
   try {
     await navigator.clipboard.writeText(text);
   } catch {

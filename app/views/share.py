@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.catalog import CHARTS
+from app.catalog import CHARTS, VIEWS
 from app.export.command import command_of
 from app.live import block, static_block
 from app.state import State
@@ -23,10 +23,17 @@ def draw(state: State, view: str) -> None:
     if not folder.open:
         return
     with folder:
-        static_block("share_view", *blocks(state, view))
+        static_block("share_view", *blocks(state, view, base_of(st.context.url or "")))
 
 
-def blocks(state: State, view: str) -> list[dict[str, Any]]:
+def base_of(address: str) -> str:
+    """The address below which the page's routes lie, from that of one of its views."""
+    bare = address.partition("?")[0].rstrip("/")
+    head, _, last = bare.rpartition("/")
+    return head if last in VIEWS else bare
+
+
+def blocks(state: State, view: str, base: str) -> list[dict[str, Any]]:
     """What the panel says; a model of the reader's own cannot be linked to, only computed."""
     charts = [chart for chart in CHARTS.values() if chart.view == view]
     if state.is_own():
@@ -35,7 +42,9 @@ def blocks(state: State, view: str) -> list[dict[str, Any]]:
     tail = f"?{query}" if query else ""
     rows = [
         block("div", block("button", "Copy link", type="button", data_copy="link", class_="kv-button"), class_="kv-share"),
-        _copied("Frame", f'<iframe src="{{base}}/embed/{charts[0].name}.html{html.escape(tail)}" width="800" height="600"></iframe>'),
+        _copied(
+            "Frame", f'<iframe src="{html.escape(base)}/embed/{charts[0].name}.html{html.escape(tail)}" width="800" height="600"></iframe>'
+        ),
         _copied("Shell", command_of(charts[0], state) + f" --out {charts[0].name}.html"),
         _copied("Python", python_of(state.scenario)),
     ]

@@ -79,10 +79,10 @@ def texts(blocks):
 @pytest.mark.parametrize("view", VIEWS)
 def test_the_panel_offers_what_is_on_the_page(view):
     state = from_link({"link": "ethernet-25", "prompt_tokens": "4096"})
-    blocks = share.blocks(state, view)
+    blocks = share.blocks(state, view, "https://kv.example")
     frame, shell, python = texts(blocks)
     first = next(chart for chart in CHARTS.values() if chart.view == view)
-    assert f'src="{{base}}/embed/{first.name}.html?prompt_tokens=4096&amp;link=ethernet-25"' in frame
+    assert f'src="https://kv.example/embed/{first.name}.html?prompt_tokens=4096&amp;link=ethernet-25"' in frame
     assert shlex.split(shell)[:3] == ["kv-handoff", "chart", first.name]
     assert "--link ethernet-25" in shell
     made = {}
@@ -93,12 +93,25 @@ def test_the_panel_offers_what_is_on_the_page(view):
     assert len(hrefs) == 3 * sum(chart.view == view for chart in CHARTS.values())
 
 
+@pytest.mark.parametrize(
+    ("address", "base"),
+    [
+        ("https://kv.example/", "https://kv.example"),
+        ("https://kv.example/critical-length?link=x", "https://kv.example"),
+        ("http://host:8501/sub/wire", "http://host:8501/sub"),
+        ("http://host/sub/", "http://host/sub"),
+    ],
+)
+def test_routes_lie_below_the_page_not_below_its_view(address, base):
+    assert share.base_of(address) == base
+
+
 def test_a_model_of_ones_own_is_not_offered_as_a_link():
     own = find_model("llama-3-70b").model_copy(update={"id": "your-model"})
-    (only,) = share.blocks(State(Scenario(model=own)), "one-request")
+    (only,) = share.blocks(State(Scenario(model=own)), "one-request", "")
     assert "stays in this session" in only["children"][0]
 
 
 def test_the_frame_is_data_and_never_markup():
-    assert "<iframe" in json.dumps(share.blocks(State(), "wire"))
-    assert all(row["tag"] in ("div", "p") for row in share.blocks(State(), "wire"))
+    assert "<iframe" in json.dumps(share.blocks(State(), "wire", ""))
+    assert all(row["tag"] in ("div", "p") for row in share.blocks(State(), "wire", ""))
