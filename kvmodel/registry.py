@@ -19,6 +19,7 @@ from kvmodel.records.format import Format
 from kvmodel.records.hardware import Accelerator, Link
 from kvmodel.records.measurement import Measurement
 from kvmodel.records.model import ModelSpec
+from kvmodel.records.preset import Preset
 from kvmodel.records.transport import Transport
 
 Row = TypeVar("Row", bound=Sourced)
@@ -97,6 +98,12 @@ def derates() -> Mapping[str, Derates]:
 def formats() -> Mapping[str, Format]:
     """Every narrow format of a cache by id, with what it costs in accuracy."""
     return _load("format", Format)
+
+
+@cache
+def presets() -> Mapping[str, Preset]:
+    """Every scenario to start from, by id."""
+    return _load("preset", Preset)
 
 
 def lossy_format(kv_dtype: str, wire_dtype: str) -> Format | None:

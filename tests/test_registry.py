@@ -18,6 +18,7 @@ from kvmodel.terms import PREFILL_TERMS
 
 TABLES = {
     "formats": registry.formats,
+    "presets": registry.presets,
     "models": registry.models,
     "accelerators": registry.accelerators,
     "links": registry.links,

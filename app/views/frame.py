@@ -49,6 +49,7 @@ class Frame:
 
     def draw_inputs(self) -> dict[str, Any]:
         """Draw notices and controls; returns the places of the sliders' heads. Called after the chart, so that it comes first."""
+        show_hint(self.notices, self.state)
         show_notices(self.notices, [*st.session_state["link_notes"], *self.state.notes, *self.infeasible()])
         with self.controls:
             heads = controls.draw_controls(self.state, self.sliders)
@@ -73,6 +74,28 @@ def frame(view: str, sliders: Sequence[str] = ("batch", "prompt_tokens")) -> Fra
     page = st.container(key="page")
     names = ("answer", "notices", "controls", "more", "sum", "figure", "rest")
     return Frame(state, sliders, *(page.container(key=name) for name in names))
+
+
+HINT = (
+    ("Drag Prompt tokens", ": every chart and sentence follows your thumb."),
+    ("Blue", " is prefill, orange the bytes on the wire, hatched what decode has to wait for, green decode."),
+    ("Behind the numbers", " has the formula and the source of each figure; Start from, at the end, has other scenarios."),
+)
+"""How to read the page, for those who come for the first time."""
+
+
+def show_hint(place: Any, state: State) -> None:
+    """How to read this: on a first visit without a scenario of one's own, until it is put away."""
+    session = st.session_state
+    session.setdefault("hint", not state.query() and not st.context.is_embedded)
+    if not session["hint"] or session["view"] != "one-request":
+        return
+    with place:
+        lines = [block("p", block("b", head), rest) for head, rest in HINT]
+        left, right = st.columns([7, 1], vertical_alignment="center")
+    with left:
+        static_block("hint_view", block("div", *lines, class_="kv-hint", role="note", aria_label="How to read this"))
+    right.button("Got it", key="got_it", on_click=lambda: session.update(hint=False))
 
 
 def show_notices(place: Any, notes: Sequence[str]) -> None:

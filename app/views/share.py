@@ -11,11 +11,25 @@ from app.catalog import CHARTS, VIEWS
 from app.export.command import command_of
 from app.live import block, static_block
 from app.state import State
+from kvmodel import registry
 from kvmodel.scenario import Scenario
 
 
+def presets_line() -> dict[str, Any]:
+    """Scenarios to start from, as links that Back returns from."""
+    links = [
+        block("a", preset.name, href=f"./{'' if preset.view == 'one-request' else preset.view}?{preset.query}", title=preset.what)
+        for preset in registry.presets().values()
+    ]
+    words: list[Any] = ["Start from "]
+    for i, link in enumerate(links):
+        words += [link, " · " if i < len(links) - 1 else ""]
+    return block("p", *words, class_="kv-note")
+
+
 def draw(state: State, view: str) -> None:
-    """The folded panel; made only while it is open."""
+    """Scenarios to start from, then the folded panel; made only while it is open."""
+    static_block("presets_view", presets_line())
     charts = [chart for chart in CHARTS.values() if chart.view == view]
     if not charts:
         return

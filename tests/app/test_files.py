@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from urllib.parse import parse_qsl
 
 import pytest
 from starlette.applications import Starlette
@@ -13,7 +14,7 @@ from app.export.page import SHARED_NAME
 from app.files import MAX_QUERY, ROUTES
 from app.state import State, from_link
 from app.views import share
-from kvmodel import Scenario, find_model
+from kvmodel import Scenario, find_model, registry
 
 CLIENT = TestClient(Starlette(routes=ROUTES))
 
@@ -115,3 +116,12 @@ def test_a_model_of_ones_own_is_not_offered_as_a_link():
 def test_the_frame_is_data_and_never_markup():
     assert "<iframe" in json.dumps(share.blocks(State(), "wire", ""))
     assert all(row["tag"] in ("div", "p") for row in share.blocks(State(), "wire", ""))
+
+
+@pytest.mark.parametrize("preset", registry.presets().values(), ids=lambda p: p.id)
+def test_a_preset_is_a_link_that_says_just_what_differs(preset):
+    state = from_link(dict(parse_qsl(preset.query)))
+    assert state.notes == []
+    assert state.query() == preset.query
+    assert preset.view in VIEWS
+    assert len(preset.what) < 120

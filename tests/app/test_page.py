@@ -181,3 +181,12 @@ def test_folded_inputs_keep_their_values():
     page.run()
     assert page.text_input(key="text_decode_batch").value == "32"
     assert page.selectbox(key="engine").value == "vllm-nixl"
+
+
+def test_how_to_read_the_page_is_said_on_a_first_visit_until_it_is_put_away():
+    page = opened()
+    assert "Drag Prompt tokens" in json.dumps(views(page)["hint_view"])
+    page.button(key="got_it").click().run()
+    assert not page.exception
+    assert "hint_view" not in views(page)
+    assert "hint_view" not in views(opened(link="ethernet-25"))
