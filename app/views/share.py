@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from app.behind import behind
 from app.catalog import CHARTS, VIEWS
 from app.export.command import command_of
 from app.live import block, static_block
@@ -33,11 +34,38 @@ def draw(state: State, view: str) -> None:
     charts = [chart for chart in CHARTS.values() if chart.view == view]
     if not charts:
         return
+    table = st.expander("The numbers as a table", key="numbers", on_change="rerun")
+    if table.open:
+        with table:
+            static_block("numbers_view", *numbers(state, view))
     folder = st.expander("Share and export", key="share", on_change="rerun")
     if not folder.open:
         return
     with folder:
         static_block("share_view", *blocks(state, view, base_of(st.context.url or "")))
+
+
+def numbers(state: State, view: str) -> list[dict[str, Any]]:
+    """The rows behind the view's charts, in base units."""
+    blocks = []
+    for chart in CHARTS.values():
+        if chart.view == view:
+            blocks += [block("h2", chart.title, class_="kv-h2"), table_of(behind(chart.name, state), chart.title)]
+    return blocks
+
+
+def table_of(rows: list[dict[str, Any]], title: str) -> dict[str, Any]:
+    """Rows as a table; its head names the units as files do."""
+    head = block("tr", *(block("th", name.replace("_", " "), scope="col") for name in rows[0]))
+    body = [block("tr", *(block("td", _cell(value)) for value in row.values())) for row in rows]
+    table = block("table", block("thead", head), block("tbody", *body), class_="kv-table")
+    return block("div", table, class_="kv-scroll kv-long", tabindex="0", role="region", aria_label=title)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+    return "–" if value is None else f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 def base_of(address: str) -> str:

@@ -9,6 +9,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 import kvmodel
+from app.behind import behind
 from app.catalog import CHARTS, VIEWS
 from app.export.page import SHARED_NAME
 from app.files import MAX_QUERY, ROUTES
@@ -125,3 +126,27 @@ def test_a_preset_is_a_link_that_says_just_what_differs(preset):
     assert state.query() == preset.query
     assert preset.view in VIEWS
     assert len(preset.what) < 120
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_each_chart_has_its_numbers_in_a_table(view):
+    state = from_link({"link": "ethernet-25"})
+    blocks = share.numbers(state, view)
+    charts = [chart for chart in CHARTS.values() if chart.view == view]
+    assert [b["children"][0] for b in blocks[::2]] == [chart.title for chart in charts]
+    for chart, region in zip(charts, blocks[1::2], strict=True):
+        head, body = region["children"][0]["children"]
+        rows = behind(chart.name, state)
+        assert len(body["children"]) == len(rows)
+        assert [th["children"][0] for th in head["children"][0]["children"]] == [name.replace("_", " ") for name in rows[0]]
+
+
+def test_cells_are_plain_numbers():
+    assert [share._cell(v) for v in (8192, 2684354560.0, 0.0536870912, None, True, "x")] == [
+        "8,192",
+        "2,684,354,560",
+        "0.0536871",
+        "–",
+        "True",
+        "x",
+    ]

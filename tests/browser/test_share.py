@@ -73,3 +73,12 @@ def test_a_chart_is_live_in_a_frame_from_another_origin(visit, address, tmp_path
     finally:
         server.shutdown()
         server.server_close()
+
+
+def test_the_numbers_behind_a_chart_can_be_read(visit):
+    one = visit().open("/critical-length?link=roce-100")
+    one.page.get_by_text("The numbers as a table").click()
+    one.page.wait_for_selector("[role=region][aria-label='Time on every link against prompt length']")
+    cells = one.page.locator("[aria-label='Time on every link against prompt length'] tbody tr").first.locator("td")
+    assert cells.first.inner_text() == "128"
+    assert one.errors == []
