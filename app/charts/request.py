@@ -8,6 +8,7 @@ from app.charts.spec import Table, at
 from app.charts.timeline import Moment, moment
 from app.over import Over
 from kvmodel.display import bytes_both_text, bytes_text, count_text, digits, flop_text, rate_text, share_text, time_text
+from kvmodel.handoff import fixed_seconds
 from kvmodel.parts import timeline_parts
 from kvmodel.results import Evaluation
 from kvmodel.verdict import answer, plain
@@ -65,7 +66,7 @@ def sum_block(over: Over) -> dict[str, Any]:
     released_early = engine.released_by == "prefill"
     if not released_early:
         terms += [_sign("+"), _term("exposed transfer", at("s.exposed"), "exposed")]
-        if engine.handoff_seconds + engine.admission_seconds > 0:
+        if fixed_seconds(over.plan) > 0:
             terms += [_sign("+"), _term("fixed handoff", at("s.fixed"), "other")]
         if engine.first_token == "decode":
             terms += [_sign("+"), _term("first decode step", at("s.step"), "decode")]

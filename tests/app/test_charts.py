@@ -277,3 +277,12 @@ def test_the_wire_formula_names_what_it_adds_to_bytes_over_bandwidth():
     text = request.behind_table(o)["b.wire"][o.at]
     added = e.transfer.seconds - e.kv.wire_bytes / e.transfer.bandwidth_bytes_per_s
     assert f"+ {time_text(added)} for messages, copies and latency" in text
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown"), [({}, False), ({"engine": "vllm-nixl"}, True), ({"handshake_seconds": 2.0, "contact": "first"}, True)]
+)
+def test_the_sum_has_a_fixed_term_wherever_something_is_fixed(fields, shown):
+    o = over(**fields)
+    assert ("fixed handoff" in str(request.sum_block(o))) is shown
+    assert (o.rows[o.at].gap_seconds - o.rows[o.at].transfer.exposed_seconds > 0) is shown
