@@ -17,6 +17,7 @@ from kvmodel.evaluate import amounts_of, evaluate
 from kvmodel.failure import failure
 from kvmodel.layer_groups import best_group, layer_groups
 from kvmodel.plan import plan_of
+from kvmodel.registry import lossy_format
 from kvmodel.scenario import Scenario
 from kvmodel.traffic import Traffic
 
@@ -37,6 +38,8 @@ def wire_json(scenario: Scenario, traffic: Traffic) -> Json:
     fails = {name: failure(plan, amounts, Traffic(**{**dict(traffic), "recovery": name})).as_dict() for name in RECOVERIES}
     shared = {name: _finite(value) for name, value in congestion(plan, amounts, traffic).as_dict().items()}
     whole = {"gap_seconds": evaluate(scenario).gap_seconds, "terms": terms, "gap_seconds_by_overlap": gaps, "best_layer_group": groups}
+    narrow = lossy_format(scenario.kv_dtype, scenario.wire_dtype)
+    whole["accuracy"] = "" if narrow is None else f"{narrow.name}: {narrow.accuracy}"
     return {**whole, "congestion": shared, "failure": fails, "traffic": dict(traffic), "feasible": not reason, "reason": reason}
 
 
@@ -60,8 +63,8 @@ def wire_text(found: Mapping[str, Any]) -> str:
         number = found["traffic"]["in_flight"]
         lines += [
             f"{count_text(number)} in flight take {time_text(c['seconds'])} each; the knee is at {digits(c['knee'])}.",
-            f"{digits(c['senders_at_knee'])} prefill instances fill the links; "
-            f"yours keep them busy {share_text(c['utilisation'])} of the time.",
+            f"{digits(c['senders_at_knee'])} prefill instances fill the decode side; "
+            f"yours keep it busy {share_text(c['utilisation'])} of the time.",
         ]
     lines += [f"Decode has room for {count_text(c['pool_handoffs'])} arriving caches."]
     f = found["failure"][found["traffic"]["recovery"]]
@@ -70,4 +73,4 @@ def wire_text(found: Mapping[str, Any]) -> str:
         f"of a failed request {time_text(f['failed_ttft_seconds'])}; prefill keeps {bytes_text(f['prefill_held_bytes'])} for "
         f"{time_text(f['prefill_held_seconds'])}, at worst {time_text(f['prefill_worst_seconds'])}."
     ]
-    return "\n".join(lines)
+    return "\n".join([*lines, *([found["accuracy"]] if found["accuracy"] else [])])

@@ -75,11 +75,16 @@ def gap_terms(plan: Plan, a: Amounts) -> tuple[Term, ...]:
     zero, engine = 0.0 * transfer.seconds, plan.engine
     return (
         *transfer_terms(plan, a),
-        Term("hidden", transfer.exposed_seconds - transfer.seconds),
+        Term("hidden", _settled(transfer.exposed_seconds - transfer.seconds, transfer.seconds)),
         Term("handoff", engine.handoff_seconds + zero),
         Term("admission", engine.admission_seconds + zero),
         Term("handshake", plan.handshake_seconds + zero),
     )
+
+
+def _settled(difference: Num, of: Num) -> Num:
+    """A difference without what rounding leaves of one that is nothing."""
+    return difference * (abs(difference) > 1e-9 * of)
 
 
 def message_bytes(plan: Plan, a: Amounts) -> Num:

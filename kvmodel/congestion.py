@@ -1,28 +1,30 @@
-r"""Handoffs that share the links of one decode instance.
+r"""Handoffs that share one decode instance: its links, its posting and copying, and its memory.
 
-A handoff alone spends :math:`Z + D`: its lanes are busy for :math:`D`, the rest (latency, fixed handoff,
-admission) passes without them. With :math:`N` in flight the links carry at most one handoff each
-:math:`D`, so
+A handoff alone takes :math:`Z`. Of that it occupies the links for the time of its bytes, the sending side for the
+messages a push posts and the copies made there, the receiving side for those of a pull. Whatever serves one
+handoff in :math:`D` carries at most one each :math:`D`, so with :math:`N` in flight
 
-.. math:: R(N) = \max(Z + D,\ N D), \qquad X(N) = N / R(N), \qquad N^* = (Z + D) / D
+.. math:: R(N) = \max(Z,\ N D), \qquad X(N) = N / R(N), \qquad N^* = Z / D
 
-These are the asymptotic bounds of a closed system (Denning and Buzen, The Operational Analysis of
-Queueing Network Models, ACM Computing Surveys 10(3), 1978, https://doi.org/10.1145/356733.356735;
-checked 2026-11-29), exact where service times are equal. :math:`N^*` is the knee: more in flight only wait.
+with the largest :math:`D` of links, receiving side, and sending side over the instances that send. These are the
+asymptotic bounds of a closed system (Denning and Buzen, The Operational Analysis of Queueing Network Models, ACM
+Computing Surveys 10(3), 1978, https://doi.org/10.1145/356733.356735; checked 2026-11-29), exact where service
+times are equal. :math:`N^*` is the knee: more in flight only wait. Beyond the caches that decode has room for,
+handoffs wait for memory as well: each held place serves one handoff in the time it is held.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from functools import lru_cache
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache, reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kvmodel.handoff import decode_memory, fixed_seconds, handoff, rank_bytes
-from kvmodel.numeric import Num, ceil_div, maximum, where
+from kvmodel.numeric import Num, ceil_div, maximum, minimum, where
 from kvmodel.plan import Plan
-from kvmodel.progress import Amounts
+from kvmodel.progress import Amounts, cut, lane_at, layer_load
 from kvmodel.traffic import Traffic
 
 EXACT_FLOWS = 256
@@ -33,10 +35,14 @@ EXACT_FLOWS = 256
 class Congestion:
     """Handoffs in flight on one decode instance; numbers may be arrays."""
 
-    busy_seconds: Num
-    """Time one handoff occupies its lanes, the fabric's collisions included."""
+    link_seconds: Num
+    """Time one handoff's bytes occupy the lanes, the fabric's collisions at the asked number included."""
+    sender_seconds: Num
+    """Time one handoff occupies the sending side: posting of a push, staging, quantizing, copies to the host."""
+    receiver_seconds: Num
+    """Time one handoff occupies the receiving side: posting of a pull, staging, dequantizing, copies from the host."""
     alone_seconds: Num
-    """Time of a handoff with the links to itself, from the end of prefill until decode has admitted it."""
+    """Time of a handoff alone, from the end of prefill until decode has admitted it."""
     seconds: Num
     """The same with `in_flight` of them."""
     handoffs_per_second: Num
@@ -44,49 +50,92 @@ class Congestion:
     knee: Num
     """Handoffs in flight from which on more only wait."""
     senders_at_knee: Num
-    """Prefill instances, each handing off as fast as it prefills, that fill the links."""
+    """Prefill instances, each handing off as fast as it prefills, that fill links or receiving side."""
     utilisation: Num
-    """Share of the time the links are busy with the asked number of senders; over 1 they fall behind."""
+    """Share of the time what fills first is busy with the asked number of senders; over 1 they fall behind."""
     pool_handoffs: Num
     """Handoffs whose cache decode has room for while it decodes its batch."""
     reserved_seconds: Num
-    """Time decode memory is held for one handoff before its first token."""
+    """Time decode memory is held for one handoff alone before its first token."""
     pool_handoffs_per_second: Num
-    """Throughput beyond which arriving caches find no room."""
+    """Throughput beyond which arriving caches find no room, with as many in flight as there is room for."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         return asdict(self)
 
 
+class Demand(NamedTuple):
+    """Seconds for which one handoff occupies each of what it shares; numbers may be arrays."""
+
+    link: Num
+    sender: Num
+    receiver: Num
+
+
+def demand(plan: Plan, a: Amounts) -> Demand:
+    """What one handoff (the whole batch) occupies, and for how long."""
+    lane, known, extra = lane_at(plan, a), cut(plan, a)[2], plan.extra
+    moved = posted = rank = spread = 0.0
+    for wire in plan.wires:
+        bytes_, messages, rank_bytes = layer_load(plan, a, wire, known)
+        moved, posted = moved + wire.count * bytes_, posted + wire.count * messages
+        rank, spread = rank + wire.count * rank_bytes, spread + wire.count * bytes_ * wire.spread_per_byte
+    posting, shared = posted * lane.message_seconds, rank * (extra.staging + extra.host) / 2
+    push = plan.engine.direction == "push"
+    return Demand(
+        link=moved / plan.lanes * a.shared_by / lane.bandwidth,
+        sender=shared + rank * extra.quantize + (posting if push else 0.0),
+        receiver=shared + rank * extra.dequantize + spread + (0.0 if push else posting),
+    )
+
+
 def congestion(plan: Plan, a: Amounts, traffic: Traffic, in_flight: Num | None = None) -> Congestion:
     """What `in_flight` handoffs at once cost (the traffic's own number unless given); any amount may be an array.
 
-    Lanes without bytes to carry have no knee: it is infinite.
+    What has nothing to carry has no knee: it is infinite.
     """
-    e, n = handoff(plan, a), traffic.in_flight if in_flight is None else in_flight
-    fixed = fixed_seconds(plan)
-    latency = plan.lane.latency * (e.kv.wire_bytes > 0)
-    wire = e.transfer.seconds - latency
-    busy = wire * crowding(plan, traffic, 1)
-    alone = busy + latency + fixed
-    seconds = maximum(alone, n * wire * crowding(plan, traffic, n))
-    filled = wire * crowding(plan, traffic, 4096)
-    room = room_for(plan, a, traffic)
-    early = plan.overlap != "serial"
-    reserved = e.gap_seconds + (e.prefill.seconds if early else 0.0)
+    e, n, d = handoff(plan, a), traffic.in_flight if in_flight is None else in_flight, demand(plan, a)
+    alone = alone_seconds(plan, a, traffic)
+    room, early = room_for(plan, a, traffic), e.prefill.seconds if plan.overlap != "serial" else 0.0
+    step = e.decode.step_seconds if plan.engine.first_token == plan.engine.released_by == "decode" else 0.0
+    held = _loaded(plan, traffic, d, alone, maximum(room, 1)) + early + step
+    free = _loaded(plan, traffic, d, alone, n)
+    seconds = where((room >= 1) & (n > room), maximum(free, n * held / maximum(room, 1)), free)
+    filled = maximum(d.link * crowding(plan, traffic, 4096), d.receiver)
     return Congestion(
-        busy_seconds=busy,
+        link_seconds=d.link * crowding(plan, traffic, n),
+        sender_seconds=d.sender,
+        receiver_seconds=d.receiver,
         alone_seconds=alone,
         seconds=seconds,
         handoffs_per_second=_over(n, seconds),
-        knee=_knee(plan, traffic, _over(alone, wire)),
+        knee=maximum(
+            1.0, _first(_knee(plan, traffic, _over(alone, d.link)), _over(alone, d.receiver), _over(alone * traffic.senders, d.sender))
+        ),
         senders_at_knee=_over(e.prefill.seconds, filled),
-        utilisation=traffic.senders * filled / e.prefill.seconds,
+        utilisation=maximum(traffic.senders * filled, d.sender) / e.prefill.seconds,
         pool_handoffs=room,
-        reserved_seconds=reserved,
-        pool_handoffs_per_second=_over(room, reserved),
+        reserved_seconds=e.gap_seconds + early + step,
+        pool_handoffs_per_second=_over(room, held),
     )
+
+
+def alone_seconds(plan: Plan, a: Amounts, traffic: Traffic) -> Num:
+    """Time of one handoff with everything to itself, its lanes' collisions on a hashed fabric included."""
+    crowd = crowding(plan, traffic, 1)
+    transfer = handoff(plan, replace(a, shared_by=a.shared_by * crowd)).transfer.seconds
+    return transfer + fixed_seconds(plan)
+
+
+def _loaded(plan: Plan, traffic: Traffic, d: Demand, alone: Num, n: Num) -> Num:
+    """Time of each of `n` handoffs that share links and sides."""
+    return maximum(maximum(alone, n * d.link * crowding(plan, traffic, n)), n * maximum(d.receiver, d.sender / traffic.senders))
+
+
+def _first(*knees: Num) -> Num:
+    """The smallest."""
+    return reduce(minimum, knees)
 
 
 def _knee(plan: Plan, traffic: Traffic, load: Num) -> Num:
@@ -119,8 +168,14 @@ def crowding(plan: Plan, traffic: Traffic, n: Num) -> Num:
     if traffic.fabric == "aligned" or plan.lanes == 1:
         return 1.0
     if isinstance(n, np.ndarray):
-        return np.array([busiest(int(k) * plan.lanes, plan.lanes) / int(k) for k in n.ravel()]).reshape(n.shape)
-    return busiest(int(n) * plan.lanes, plan.lanes) / int(n)
+        return np.array([_crowded(int(k), plan.lanes) for k in n.ravel()]).reshape(n.shape)
+    return _crowded(int(n), plan.lanes)
+
+
+def _crowded(n: int, lanes: int) -> float:
+    """Beyond some thousand handoffs the spread is as good as even: what 4,096 give holds."""
+    n = min(n, 4096)
+    return busiest(n * lanes, lanes) / n
 
 
 @lru_cache(maxsize=4096)

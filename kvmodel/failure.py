@@ -66,7 +66,7 @@ def failure(plan: Plan, a: Amounts, traffic: Traffic) -> Failure:
     waste = {"retry": 0.5, "resume": 0.0, "recompute": 0.5}[traffic.recovery]
     failures = p if traffic.recovery == "recompute" else p / (1 - p)
     early = e.prefill.seconds if plan.overlap != "serial" else 0.0
-    held = maximum(exposed, 0.0) + (p * known if traffic.recovery == "recompute" else extra)
+    held = (1 - p) * exposed + p * known if traffic.recovery == "recompute" else exposed + extra
     ranks = plan.decode.rank_count
     return Failure(
         ttft_seconds=waits,

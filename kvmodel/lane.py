@@ -52,11 +52,16 @@ class Lane:
         return maximum(post - send, 0.0) if self.posts_while_sending else post
 
 
-def lane_of(link: Link, engine: Engine, measured: Num | None, extra_per_byte: float, ceiling: float | None = None) -> Lane:
-    """The lane of a link under an engine; `measured` bytes per second replace nominal and achieved, `ceiling` caps them."""
+def lane_of(
+    link: Link, engine: Engine, measured: Num | None, extra_per_byte: float, ceiling: float | None = None, *, posters: float = 1.0
+) -> Lane:
+    """The lane of a link under an engine; `measured` bytes per second replace nominal and achieved, `ceiling` caps them.
+
+    `posters` ranks share the posting of one lane's messages.
+    """
     bandwidth = reached(link, engine) if measured is None else measured
     cost = 0.0 if engine.nominal_link else link.message_seconds
-    cost = (cost if engine.message_seconds is None else engine.message_seconds) / engine.posting_threads
+    cost = (cost if engine.message_seconds is None else engine.message_seconds) / engine.posting_threads / posters
     latency = 0.0 if engine.nominal_link else link.latency
     bandwidth = bandwidth if ceiling is None else min(bandwidth, ceiling)
     return Lane(bandwidth, latency, cost, engine.posts_while_sending, extra_per_byte, engine.outstanding_messages)
@@ -85,14 +90,17 @@ class Extra(NamedTuple):
         return self.staging + self.host + self.quantize + self.dequantize
 
 
-def extra_seconds(engine: Engine, ratio: float, sender: Accelerator, receiver: Accelerator, *, pcie_achieved: float) -> Extra:
+def extra_seconds(
+    engine: Engine, ratio: float, sender: Accelerator, receiver: Accelerator, *, pcie_achieved: float, converts: bool
+) -> Extra:
     """What a byte costs beyond the link, with `ratio` bytes on the wire for one of cache, at memory speed.
 
+    `converts` says whether the wire has another format than the cache, if of the same width.
     `pcie_achieved` is the share of its nominal bandwidth that a copy to or from the host reaches. An engine that
     gathers makes one pass on each side.
     """
     passes = engine.staging_copies + (2 if engine.gathers else 0)
-    narrow = (1 + ratio) if ratio != 1.0 else 0.0
+    narrow = (1 + ratio) if converts else 0.0
     host = ratio / pcie_achieved * (1 / sender.host_bandwidth + 1 / receiver.host_bandwidth)
     return Extra(
         staging=passes * 2 * ratio / min(sender.hbm_bandwidth, receiver.hbm_bandwidth),

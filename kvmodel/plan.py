@@ -107,7 +107,9 @@ def build_plan(s: Structure) -> Plan:
     prefill, decode = (_side(s, phase, model, engine, kv_dtype) for phase in ("prefill", "decode"))
     tp, ranks = (s.prefill_tp, s.decode_tp), (prefill.attention_ranks, decode.attention_ranks)
     lanes = _lanes(s, model, engine, link, prefill, decode)
-    extra = extra_seconds(engine, ratio, prefill.accelerator, decode.accelerator, pcie_achieved=_pcie().achieved)
+    converts = s.wire_dtype not in ("same", kv_dtype)
+    sides = prefill.accelerator, decode.accelerator
+    extra = extra_seconds(engine, ratio, *sides, pcie_achieved=_pcie().achieved, converts=converts)
     return Plan(
         model=model,
         engine=engine,
@@ -119,7 +121,7 @@ def build_plan(s: Structure) -> Plan:
         wires=_wires(model, engine, kv_dtype, ratio, prefill, decode),
         runs=tuple((index, len(list(same))) for index, same in groupby(model.sequence)),
         lanes=lanes,
-        lane=lane_of(link, engine, None, extra.per_byte, _ceiling(engine, prefill, decode, lanes)),
+        lane=lane_of(link, engine, None, extra.per_byte, _ceiling(engine, prefill, decode, lanes), posters=_posters(engine, *ranks)),
         extra=extra,
         overlap=overlap,
         serial_below=engine.serial_below_tokens if s.overlap is None else 0,
@@ -129,6 +131,12 @@ def build_plan(s: Structure) -> Plan:
         kv_dtype=kv_dtype,
         refusal=prefill.refusal or decode.refusal or handoff_refusal(engine, link, model, tp=tp, ranks=ranks, kv_dtype=kv_dtype),
     )
+
+
+def _posters(engine: Engine, prefill_ranks: int, decode_ranks: int) -> float:
+    """Ranks that post for each rank of the narrower side: those of the side that moves the bytes."""
+    posting = prefill_ranks if engine.direction == "push" else decode_ranks
+    return posting / min(prefill_ranks, decode_ranks)
 
 
 def _pcie() -> Constants:
@@ -193,7 +201,7 @@ def _lanes(s: Structure, model: ModelSpec, engine: Engine, link: Link, prefill: 
         return int(s.lanes)
     latent = any(isinstance(group.attention, Mla | Compressed) for group in model.groups)
     one_reader = engine.mla_copies == "single" and latent
-    sides = prefill.accelerator, decode.accelerator, s.prefill_tp, s.decode_tp
+    sides = prefill.accelerator, decode.accelerator, prefill.attention_ranks, decode.attention_ranks
     return derived_lanes(link, engine, *sides, one_reader=one_reader)
 
 

@@ -86,7 +86,7 @@ def layer_load(plan: Plan, a: Amounts, wire: LayerWire, known: Num) -> tuple[Num
     """(bytes on the wire, messages on one lane, bytes of one rank's cache before compression) of one layer, whole batch."""
     moved = wire.bytes(a.prompt_tokens, known) * a.batch
     messages = wire.messages(a.prompt_tokens, known, plan.block) * a.batch
-    return moved, messages, moved / wire.ratio / min(plan.prefill.tp, plan.decode.tp)
+    return moved, messages, moved / wire.ratio / min(plan.prefill.attention_ranks, plan.decode.attention_ranks)
 
 
 def lane_at(plan: Plan, a: Amounts) -> Lane:

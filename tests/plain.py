@@ -163,7 +163,9 @@ def layer_seconds(scenario: Scenario, plan: Plan, group: int, missing: LayerByte
     in_flight = own(scenario.outstanding_messages, engine.outstanding_messages)
     if in_flight is not None:
         send = max(send, (send + messages * latency_of(scenario, plan)) / in_flight)
-    post = messages * cost / own(scenario.posting_threads, engine.posting_threads)
+    ranks = ranks_of(scenario)
+    posters = (ranks[0] if engine.direction == "push" else ranks[1]) / min(ranks)
+    post = messages * cost / own(scenario.posting_threads, engine.posting_threads) / posters
     overlaps = engine.posts_while_sending if scenario.posts_while_sending is None else scenario.posts_while_sending == "yes"
     busy = max(send, post) if overlaps else send + post
     return busy + beside(scenario, plan, group, moved, wire.ratio)
@@ -174,9 +176,11 @@ def beside(scenario: Scenario, plan: Plan, group: int, moved: float, ratio: floa
     engine, sender, receiver = engines()[scenario.engine], plan.prefill.accelerator, plan.decode.accelerator
     gathers = engine.gathers if scenario.gather is None else scenario.gather == "yes"
     copies = own(scenario.staging_copies, engine.staging_copies) + (2 if gathers else 0)
-    cache = moved / ratio / min(scenario.prefill_tp, scenario.decode_tp)
+    cache = moved / ratio / min(ranks_of(scenario))
     staging = copies * 2 * ratio / min(sender.hbm_bandwidth, receiver.hbm_bandwidth)
-    narrowing = (1 + ratio) * (1 / sender.hbm_bandwidth + 1 / receiver.hbm_bandwidth) if ratio != 1 else 0.0
+    narrowing = (
+        (1 + ratio) * (1 / sender.hbm_bandwidth + 1 / receiver.hbm_bandwidth) if scenario.wire_dtype not in ("same", plan.kv_dtype) else 0.0
+    )
     host = 0.0
     if scenario.host_bounce == "yes":
         achieved = transports()["pcie"].constants.achieved

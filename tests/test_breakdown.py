@@ -102,3 +102,12 @@ def test_a_message_has_its_mean_size() -> None:
     assert message_bytes(plan_of(scenario), amounts_of(scenario)) == pytest.approx(16 * 327_680 / 80)
     held = scenario.with_changes(decode_held_tokens=8192)
     assert message_bytes(plan_of(held), amounts_of(held)) == 0.0
+
+
+@pytest.mark.parametrize("engine", ["sglang-mooncake", "lmcache-pd"])
+def test_nothing_hidden_is_nothing(engine: str) -> None:
+    """One chunk holds the whole prompt: rounding is no time that hides."""
+    for decode_tp in (4, 8):
+        scenario = Scenario(engine=engine, decode_tp=decode_tp)
+        terms = {term.id: term.seconds for term in gap_terms(plan_of(scenario), amounts_of(scenario))}
+        assert terms["hidden"] == 0

@@ -103,6 +103,15 @@ def test_memory_waits_as_long_as_the_request_or_the_lease() -> None:
     )
 
 
+def test_recompute_frees_the_cache_of_prefill_when_the_failure_is_known() -> None:
+    p, detection, e = 0.3, 0.05, evaluate(Scenario())
+    draw = np.random.default_rng(3)
+    failed = draw.random(40_000) < p
+    held = np.where(failed, draw.random(40_000) * e.transfer.seconds + detection, e.transfer.seconds)
+    found = of(Scenario(), recovery="recompute", failure_probability=p, detection_seconds=detection)
+    assert found.prefill_held_seconds == pytest.approx(held.mean(), rel=0.02)
+
+
 def test_a_handoff_without_bytes_does_not_fail() -> None:
     found = of(Scenario(decode_held_tokens=8192), failure_probability=0.5)
     assert found.expected_ttft_seconds == found.failed_ttft_seconds == found.ttft_seconds

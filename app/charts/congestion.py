@@ -42,6 +42,7 @@ class Shared:
     number: int
     points: Sequence[float]
     failures: Sequence[Failure]
+    senders: int
 
 
 def shared_rows(state: State, name: str, values: Sequence[int]) -> list[Shared]:
@@ -55,7 +56,7 @@ def _row(plan: Plan, state: State, name: str, value: int) -> Shared:
     amounts, traffic = amounts_of(state.scenario, **({} if name == "in_flight" else {name: value})), beside.traffic
     points = np.broadcast_to(curve(plan, amounts, traffic, np.array(NUMBERS)).seconds, len(NUMBERS)).tolist()
     failures = [failure(plan, amounts, _recovering(traffic, recovery)) for recovery in RECOVERIES]
-    return Shared(congestion(plan, amounts, traffic), traffic.in_flight, points, failures)
+    return Shared(congestion(plan, amounts, traffic), traffic.in_flight, points, failures, traffic.senders)
 
 
 def _recovering(traffic: Traffic, recovery: str) -> Traffic:
@@ -106,21 +107,32 @@ def _some(number: float) -> str:
 def knee_sentence(row: Shared) -> str:
     """How many handoffs the links carry, and how many prefill instances fill them."""
     found = row.found
-    if not found.busy_seconds:
+    if math.isinf(found.knee):
         return "Nothing moves: any number of handoffs can be in flight."
-    each = f"One handoff keeps its lanes busy for {time_text(found.busy_seconds)}"
-    rate = f"the links carry {digits(1 / found.busy_seconds)} handoffs a second"
-    senders = f"{_some(found.senders_at_knee)} prefill instances, each handing off as fast as it prefills, fill them"
-    busy = f"with yours they are busy {share_text(found.utilisation)} of the time"
-    late = "; they fall behind" if found.utilisation > 1 else ""
-    return f"{each}: {rate}. {senders[0].upper()}{senders[1:]}; {busy}{late}."
+    name, each = slowest(found, row.senders)
+    rate = f"they carry {digits(1 / each)} handoffs a second"
+    full = f"{_some(found.senders_at_knee)} prefill instances, each handing off as fast as it prefills, fill the decode side"
+    yours = f"yours keep it busy {share_text(found.utilisation)} of the time"
+    late = " and fall behind" if found.utilisation > 1 else ""
+    return f"What fills first are {name}, {time_text(each)} for each handoff: {rate}. {full[0].upper()}{full[1:]}; {yours}{late}."
+
+
+def slowest(found: Congestion, senders: int) -> tuple[str, float]:
+    """What serves the fewest handoffs, and its time for one."""
+    shares = {
+        "the links": found.link_seconds,
+        "posting and copies of the sending side": found.sender_seconds / senders,
+        "posting and copies of the decode side": found.receiver_seconds,
+    }
+    name = max(shares, key=lambda key: shares[key])
+    return name, shares[name]
 
 
 def room_sentence(found: Congestion) -> str:
     """How many arriving caches decode has room for."""
     if found.pool_handoffs < 1:
         return "Decode has no room for another cache beside its weights and batch: use more decode GPUs, or a smaller batch."
-    held = f"each held for {time_text(found.reserved_seconds)} before its first token"
+    held = f"each held for at least {time_text(found.reserved_seconds)} before its first token"
     if math.isinf(found.pool_handoffs_per_second):
         return f"Decode has room for {count_text(found.pool_handoffs)} arriving caches."
     rate = f"beyond {digits(found.pool_handoffs_per_second)} a second they wait for memory"

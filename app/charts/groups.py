@@ -9,8 +9,6 @@ from app.over import Over
 from kvmodel.display import time_text
 from kvmodel.layer_groups import best_group, layer_groups
 
-TRIED = (1, 2, 4, 8, 16, 32)
-
 
 def groups_table(over: Over) -> Table:
     """Sentences over a slider's positions: the best group with layers apart, and with blocks that hold all layers."""
@@ -18,10 +16,9 @@ def groups_table(over: Over) -> Table:
 
 
 def _sentence(over: Over, index: int) -> str:
-    amounts, layers = over.amounts(index), over.plan.model.layers
-    sizes = (*(size for size in TRIED if size < layers), layers)
-    apart = layer_groups(over.plan, amounts, sizes, together=False)
-    joined = layer_groups(over.plan, amounts, sizes, together=True)
+    amounts = over.amounts(index)
+    apart = layer_groups(over.plan, amounts, together=False)
+    joined = layer_groups(over.plan, amounts, together=True)
     single, best, better = apart[0], best_group(apart), best_group(joined)
     if over.rows[index].kv.wire_bytes <= 0:
         return "Nothing moves, so layers need no groups."
@@ -31,7 +28,8 @@ def _sentence(over: Over, index: int) -> str:
         text += f" (single layers: {time_text(single.exposed_seconds)})"
     if better.layers > 1 and better.exposed_seconds < best.exposed_seconds * (1 - 1e-6):
         text += f"; with blocks that hold all layers, groups of {better.layers} expose {time_text(better.exposed_seconds)}"
-    return f"{text}. In one piece after prefill: {time_text(apart[-1].exposed_seconds)}."
+    pass_ = " With prefill in one pass throughout." if over.plan.chunk is not None else ""
+    return f"{text}. In one piece after prefill: {time_text(apart[-1].exposed_seconds)}.{pass_}"
 
 
 def groups_line() -> dict[str, Any]:

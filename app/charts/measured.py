@@ -143,7 +143,7 @@ def _layout(shown: Sequence[Point], reach: Sequence[tuple[float, float]], *, nar
     data += _markers(shown, [p.seconds for p in shown])
     layout = {
         "height": 420,
-        "margin": {"l": 60, "r": 16, "t": 8, "b": 44},
+        "margin": {"l": 60, "r": 36, "t": 8, "b": 44},
         "xaxis": {**_bytes_axis(low, high, 4 if narrow else 9), "title": {"text": "bytes moved"}, "fixedrange": True},
         "yaxis": {**time_axis(fast, slow), "fixedrange": True, "showgrid": True},
         "annotations": _you(size),
@@ -178,7 +178,7 @@ def _ends(ends: Sequence[tuple[float, str]], x: float, per_pixel: float, size: i
     for y, text in ends:
         if all(abs(math.log10(y) - math.log10(other)) >= 14 * per_pixel for other, _ in placed):
             placed.append((y, text))
-    return words([x] * len(placed), [y for y, _ in placed], [t for _, t in placed], "muted", size, place="top right")
+    return words([x * 1.05] * len(placed), [y for y, _ in placed], [t for _, t in placed], "muted", size, place="top right")
 
 
 def _markers(shown: Sequence[Point], values: Sequence[float]) -> list[Spec]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from app.charts.measured import Point
+from app.charts.measured import CLOSE, Point
 from kvmodel import registry
 from kvmodel.display import bytes_text, digits, share_text, time_text
 
@@ -46,7 +46,7 @@ def _link(address: str) -> dict[str, Any]:
 def rows_block(shown: Sequence[Point]) -> dict[str, Any]:
     """Every row in a table, the worst first, each with a link to its source."""
     heads = ("Published", "Bytes", "Measured", "Model", "Off by", "Bytes ÷ bandwidth")
-    ordered = sorted(shown, key=lambda p: -abs(math.log(p.ratio)))
+    ordered = sorted(shown, key=lambda p: (abs(p.modelled / p.seconds - 1) <= CLOSE, -abs(math.log(p.ratio))))
     table = {
         "tag": "table",
         "class": "kv-table",

@@ -21,9 +21,9 @@ HOW = (
     "Each mark is one number somebody published, a click opens the page that prints it. The model's curves are those of how the bytes "
     "travelled (RDMA by a thin library, a serving engine's connector, NCCL, …), each with constants fitted to all published rows of its "
     "kind; tests judge them with the source in question left out. The band is within 25\u202f% of the model; rings are the same rows "
-    "against bytes over nominal bandwidth."
+    "against bytes over nominal bandwidth. Curves are drawn for one message a NIC: rows of many small messages stand above them."
 )
-MISSES = "Rows the model misses by more than 25\u202f% are listed first; their notes say under which conditions they were taken."
+MISSES = "Rows the model misses by more than 25\u202f% are listed first."
 
 
 def show() -> None:

@@ -14,6 +14,7 @@ from app.live import Board, at_value, block, first
 from app.over import evaluate_over
 from app.state import State
 from app.views import frame
+from kvmodel import registry
 from kvmodel.plan import plan_of
 from kvmodel.scenario import Scenario
 
@@ -56,7 +57,9 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     scenario, board = state.scenario, frame.board_of(state, SLIDERS)
     curves, offered = lengths_of(scenario, positions), reading.overlaps(scenario)
     now = at_value(curves, positions, scenario.prompt_tokens) | first(_here(state, "prompt_tokens", (scenario.prompt_tokens,)))
-    board.view("where_view", [block("h2", "Where the time goes", class_="kv-h2"), where.where_figure(scenario)], now)
+    narrow = registry.lossy_format(scenario.kv_dtype, scenario.wire_dtype)
+    lost = [block("p", f"{narrow.name}: {narrow.accuracy}", class_="kv-note")] if narrow else []
+    board.view("where_view", [block("h2", "Where the time goes", class_="kv-h2"), where.where_figure(scenario), *lost], now)
     frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
     saves = [
         block("h2", "What sending early saves", class_="kv-h2"),
