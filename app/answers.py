@@ -17,7 +17,7 @@ from kvmodel.display import (
     tokens_text,
 )
 from kvmodel.records.base import Sourced
-from kvmodel.registry import find, links, lossy_format
+from kvmodel.registry import engines, find, links, lossy_format
 from kvmodel.results import Evaluation
 from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario
 from kvmodel.turn import Turn, TurnResult
@@ -42,6 +42,7 @@ def evaluation_text(scenario: Scenario, e: Evaluation) -> str:
         ("TPOT", time_text(e.tpot_seconds)),
         ("request", f"{time_text(e.request_seconds)} for {count_text(scenario.output_tokens)} tokens"),
         ("bound", str(e.bound)),
+        ("engine", find("engine", scenario.engine, engines()).name),
     ]
     narrow = lossy_format(scenario.kv_dtype, scenario.wire_dtype)
     lost = f"\n{narrow.name}: {narrow.accuracy}" if narrow else ""

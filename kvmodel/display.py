@@ -33,8 +33,8 @@ def digits(value: float) -> str:
 
 
 def _unit_for(value: float, units: Sequence[tuple[str, float]], floor: float = 1.0) -> tuple[str, float]:
-    size = float(f"{abs(value) * (1 + 1e-12):.3g}")
-    return next((unit for unit in units if size >= unit[1] * floor), units[-1])
+    """The largest unit in which the value, rounded to three digits, is at least `floor`."""
+    return next((unit for unit in units if float(f"{abs(value) / unit[1] * (1 + 1e-12):.3g}") >= floor), units[-1])
 
 
 def time_unit(seconds: float) -> tuple[str, float]:

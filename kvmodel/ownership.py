@@ -33,9 +33,10 @@ def heads_of_rank(kv_heads: int, tp: int, rank: int) -> tuple[int, int]:
 
 
 def flows(kv_heads: int, prefill_tp: int, decode_tp: int) -> tuple[Flow, ...]:
-    """What crosses: each decode rank takes each of its heads from the first prefill rank that holds it.
+    """What crosses: each decode rank takes each of its heads from its counterpart, or else the first rank that holds it.
 
-    Source: vLLM 0.33.0 nixl/tp_mapping.py reads a replicated head from one rank only.
+    Counterparts are ranks at the same share of their side, so that at equal TP each rank sends to its own, copies
+    included. Source: vLLM 0.33.0 nixl/tp_mapping.py, which reads a replicated head from one rank only.
 
     >>> [(f.prefill_rank, f.first) for f in flows(2, 4, 1)]
     [(0, 0), (2, 1)]
@@ -45,11 +46,21 @@ def flows(kv_heads: int, prefill_tp: int, decode_tp: int) -> tuple[Flow, ...]:
         low, high = heads_of_rank(kv_heads, decode_tp, target)
         head = low
         while head <= high:
-            source = next(rank for rank in range(prefill_tp) if heads_of_rank(kv_heads, prefill_tp, rank)[1] >= head)
+            source = _holder(kv_heads, prefill_tp, target * prefill_tp // decode_tp, head)
             last = min(high, heads_of_rank(kv_heads, prefill_tp, source)[1])
             found.append(Flow(source, target, head, last))
             head = last + 1
     return tuple(found)
+
+
+def _holder(kv_heads: int, tp: int, counterpart: int, head: int) -> int:
+    """The rank to take a head from."""
+
+    def holds(rank: int) -> bool:
+        first, last = heads_of_rank(kv_heads, tp, rank)
+        return first <= head <= last
+
+    return counterpart if holds(counterpart) else next(rank for rank in range(tp) if holds(rank))
 
 
 def replicas(tp: int, attention_dp: int) -> tuple[tuple[int, int], ...]:

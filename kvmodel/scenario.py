@@ -24,7 +24,7 @@ MAX_PROMPT_TOKENS = 1_048_576
 
 Tp = Annotated[int, Field(ge=1, le=64)]
 Held = Annotated[int, Field(ge=0, le=MAX_PROMPT_TOKENS)]
-Measured = Annotated[float, Field(gt=0, le=100_000)]
+Measured = Annotated[float, Field(ge=1e-6, le=100_000)]
 Fixed = Annotated[float, Field(ge=0, le=3600)]
 YesNo = Literal["no", "yes"]
 
@@ -195,10 +195,15 @@ def allowed_values(record: type[Record], name: str) -> str:
             kind = {int: "a whole number", float: "a number"}.get(part, kind) if isinstance(part, type) else kind
     low, high = bounds(record, name)
     if kind:
-        numbers = [f"{kind} from {low:,} to {high:,}" if low is not None else f"{kind} above 0 up to {high:,}"]
+        numbers = [f"{kind} from {_plain(low)} to {high:,}" if low is not None else f"{kind} above 0 up to {high:,}"]
     if not numbers and not words:
         words = ["an id from `kv-handoff list`"]
     return " or ".join([*numbers, *([", ".join(words)] if words else []), *(["none"] if optional else [])])
+
+
+def _plain(low: float) -> str:
+    """A bound as people write it."""
+    return f"{low:,}" if low >= 1 or low == 0 else f"{low:f}".rstrip("0")
 
 
 def bounds(record: type[Record], name: str) -> tuple[float | None, float | None]:

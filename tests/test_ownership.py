@@ -28,8 +28,8 @@ def test_every_decode_rank_receives_just_the_heads_it_holds(kv_heads: int, prefi
         assert received[rank] == list(range(low, high + 1))
 
 
-@pytest.mark.parametrize(("kv_heads", "prefill_tp", "decode_tp", "senders"), [(2, 4, 1, 2), (8, 8, 4, 8), (8, 4, 16, 4), (4, 8, 8, 4)])
-def test_replicas_of_a_head_send_it_once(kv_heads: int, prefill_tp: int, decode_tp: int, senders: int) -> None:
+@pytest.mark.parametrize(("kv_heads", "prefill_tp", "decode_tp", "senders"), [(2, 4, 1, 2), (8, 8, 4, 8), (8, 4, 16, 4), (4, 8, 8, 8)])
+def test_copies_of_a_head_go_to_their_counterparts_and_else_once(kv_heads: int, prefill_tp: int, decode_tp: int, senders: int) -> None:
     assert len({flow.prefill_rank for flow in flows(kv_heads, prefill_tp, decode_tp)}) == senders
 
 

@@ -156,7 +156,7 @@ def test_every_field_has_a_title_and_says_what_it_is() -> None:
     [
         ("prompt_tokens", "a whole number from 1 to 1,048,576"),
         ("chunk_tokens", "a whole number from 16 to 1,048,576 or none"),
-        ("prefill_seconds", "a number above 0 up to 100,000 or none"),
+        ("prefill_seconds", "a number from 0.000001 to 100,000 or none"),
         ("lanes", "a whole number from 1 to 512 or auto"),
         ("link", "an id from `kv-handoff list`"),
         ("fragmentation", "a number from 0 to 1 or none"),

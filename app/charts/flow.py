@@ -231,15 +231,14 @@ def _picture_notes(g: Geometry, index: int, key: Key, size: int) -> list[Label]:
 
 def _edge_notes(g: Geometry, index: int, key: Key, size: int) -> list[Label]:
     notes = []
+    away, small = (17, min(size, 12)) if g.columns == 4 else (9, 10)
     for number, (source, target) in enumerate(_EDGES[key]):
         (x0, y0), (x1, y1) = _ends(g, index, source, target)
         mx, my = (x0 + x1) / 2, (y0 + y1) / 2
         if key[0] == "pool":
             if (source, target) in (("prefill", "pool"), ("pool", "decode")):
                 side = -1 if source == "prefill" else 1
-                notes.append(
-                    _note(at(f"f{index}.e{number}"), mx + side * 17, my, "wire_text", min(size, 12), "left" if side > 0 else "right")
-                )
+                notes.append(_note(at(f"f{index}.e{number}"), mx + side * away, my, "wire_text", small, "left" if side > 0 else "right"))
         else:
             shift = -32 if key[0] == "recompute" else -23 if source == "prefill" else 23
             notes.append(_note(at(f"f{index}.e{number}"), mx, my + shift, "wire_text", min(size, 12)))

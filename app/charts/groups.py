@@ -22,12 +22,12 @@ def _sentence(over: Over, index: int) -> str:
     single, best, better = apart[0], best_group(apart), best_group(joined)
     if over.rows[index].kv.wire_bytes <= 0:
         return "Nothing moves, so layers need no groups."
-    first = f"In groups of {best.layers} layers" if best.layers > 1 else "Layer by layer"
-    text = f"{first} the least of the transfer is exposed, {time_text(best.exposed_seconds)}"
+    first = f"With each layer apart, groups of {best.layers}" if best.layers > 1 else "With each layer apart, single layers"
+    text = f"{first} expose least, {time_text(best.exposed_seconds)}"
     if best.layers > 1:
         text += f" (single layers: {time_text(single.exposed_seconds)})"
     if better.layers > 1 and better.exposed_seconds < best.exposed_seconds * (1 - 1e-6):
-        text += f"; with blocks that hold all layers, groups of {better.layers} expose {time_text(better.exposed_seconds)}"
+        text += f"; with blocks that hold all layers groups of {better.layers} would expose {time_text(better.exposed_seconds)}"
     pass_ = " With prefill in one pass throughout." if over.plan.chunk is not None else ""
     return f"{text}. In one piece after prefill: {time_text(apart[-1].exposed_seconds)}.{pass_}"
 

@@ -92,7 +92,7 @@ def kept(link: str, engine: str) -> tuple[Point, ...]:
 def sentence(shown: Sequence[Point], where: str) -> list[list[str]]:
     """The answer: how close the model is to what was measured, and how far arithmetic alone."""
     if not shown:
-        return [[f"Nobody has published a transfer with its bytes and its time {where}.", ""]]
+        return [[f"No published transfer with its bytes and its time is on record here {where}.", ""]]
     close = sum(abs(p.modelled / p.seconds - 1) <= CLOSE for p in shown)
     above = [p.above_ideal for p in shown if p.above_ideal is not None]
     if not above:

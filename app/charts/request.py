@@ -114,18 +114,20 @@ def behind_table(over: Over) -> Table:
         "b.kv": [f"{bytes_both_text(row.kv.prompt_bytes)} a request" for row in rows],
         "b.prefill": [_prefill_text(over, row) for row in rows],
         "b.band": [_band(row.prefill.low, row.prefill.high, plan.prefill.time.rough) for row in rows],
-        "b.wire": [_wire_text(row, f"{lane} × {lanes}") for row in rows],
+        "b.wire": [_wire_text(row, f"{lane} × {lanes}", over.amounts(i).batch) for i, row in enumerate(rows)],
         "b.step": [f"{time_text(row.decode.step_seconds)} at {batch} in the batch" for row in rows],
         "b.step_band": [_band(row.decode.low, row.decode.high, plan.decode.time.rough) for row in rows],
     }
 
 
-def _wire_text(row: Evaluation, rate: str) -> str:
+def _wire_text(row: Evaluation, rate: str, batch: float) -> str:
     """Bytes over bandwidth, and what messages, copies and latency add to it."""
     bare = row.kv.wire_bytes / row.transfer.lanes / row.transfer.bandwidth_bytes_per_s
+    many = row.kv.wire_bytes / (row.kv.prompt_bytes * batch) if row.kv.prompt_bytes else 1.0
+    copies = f" ({bytes_text(row.kv.wire_bytes / many)} × {digits(many)} copies)" if many > 1.005 else ""
     more = row.transfer.seconds - bare
     added = f" + {time_text(more)} for messages, copies and latency" if more > 0.002 * row.transfer.seconds else ""
-    return f"{bytes_text(row.kv.wire_bytes)} ÷ ({rate}){added} = {time_text(row.transfer.seconds)}"
+    return f"{bytes_text(row.kv.wire_bytes)}{copies} ÷ ({rate}){added} = {time_text(row.transfer.seconds)}"
 
 
 def _prefill_text(over: Over, row: Evaluation) -> str:

@@ -151,7 +151,7 @@ def _labels(m: Moment) -> Frame:
     span = time_text(max(0.0, m.whole - m.decode_start))
     each = f", {time_text(m.ready / p.total)} each" if _uniform(p.compute_end) else ""
     drawn = f", drawn in {len(p.compute_end)} groups" if len(p.compute_end) < p.total else ""
-    prefill = f"<b>Prefill</b>  {count_text(p.total)} {p.kind}s{each} = {time_text(m.ready)}"
+    prefill = f"<b>Prefill</b>  {count_text(p.total)} {p.kind}{'' if p.total == 1 else 's'}{each} = {time_text(m.ready)}"
     frame: Frame = {
         "w.decode_text": f"decode {count_text(m.output_tokens)} token{'' if m.output_tokens == 1 else 's'}, {span}",
         "n.decode_text": f"decode, {span}",

@@ -28,6 +28,8 @@ TITLES = {
 DRAWN = (("recompute", True), ("pull-back", True), ("pool", True), ("sticky", True))
 """Designs drawn as pictures, most bytes first."""
 BARS = (*DRAWN[:3], ("pool", False), DRAWN[3])
+NAMED = {"pull-back": "pulling back only what is new", "pool": "sharing only what is new"}
+"""What the sentence calls the designs it recommends."""
 SAME = 0.10
 """First tokens within this share of each other count as equal."""
 
@@ -82,7 +84,7 @@ def turn_sentence(row: TurnRow) -> Sentence:
             (f" move all the same, {first}.", ""),
         )
     return (
-        ("Keep the history where it is: moving only what is new cuts ", ""),
+        (f"Keep the history where it is: {NAMED[best.id]} cuts ", ""),
         (f"{bytes_text(all_ship.unique_bytes)} to {bytes_text(best.unique_bytes)}", "wire"),
         (f" and {first}.", ""),
     )

@@ -44,8 +44,18 @@ def weighs_table(over: Over) -> Table:
         "w.layers_range": [[0, max(float(row.max()), 1.0) * 1.08] for row in layers],
         "w.layers_top": [f"{bytes_text(float(row.max()))} in the fullest layer" for row in layers],
         "w.prompt": [bytes_both_text(v) for v in prompt],
+        "w.rank": [
+            f"Of a prompt each prefill rank holds {bytes_both_text(p)}, each decode rank {bytes_both_text(d)}."
+            for p, d in zip(*(np.broadcast_to(np.asarray(side, float), tokens.shape) for side in _ranks(over)), strict=True)
+        ],
         "w.layers_hover": [[bytes_text(v) for v in row] for row in layers.tolist()],
     }
+
+
+def _ranks(over: Over) -> tuple[Any, Any]:
+    """Bytes of one request on one rank of either side, copies included."""
+    kv = over.swept.kv
+    return kv.prefill_rank_bytes, kv.decode_rank_bytes
 
 
 def _sentence(tokens: int, prompt: float, average: float, marginal: float) -> Sentence:

@@ -45,7 +45,7 @@ SECTIONS = (
     ),
     (
         "Left out",
-        "Queueing and routing, the network beyond the link, failures, the all-to-all of expert parallelism, pipeline bubbles between "
+        "Queueing and routing, the network beyond the link, the all-to-all of expert parallelism, pipeline bubbles between "
         "stages. A calculation, not a measurement: put in what you measured under More inputs.",
     ),
 )

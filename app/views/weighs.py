@@ -7,7 +7,7 @@ from functools import partial
 
 from app import controls, own_config
 from app.charts import weighs
-from app.charts.spec import Table
+from app.charts.spec import Table, at
 from app.live import Board, at_value, block
 from app.over import evaluate_over
 from app.state import State
@@ -44,7 +44,8 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     board.view("layers_view", layers, now, later=True)
     frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
     title = block("h2", "Who holds and sends which heads", class_="kv-h2")
-    board.view("ranks_view", [title, weighs.ranks_block(plan), block("p", NOTE, class_="kv-note")], now)
+    held = block("p", at("w.rank"), class_="kv-note")
+    board.view("ranks_view", [title, held, weighs.ranks_block(plan), block("p", NOTE, class_="kv-note")], now)
     return board
 
 
