@@ -28,7 +28,7 @@ TITLES = {
 DRAWN = (("recompute", True), ("pull-back", True), ("pool", True), ("sticky", True))
 """Designs drawn as pictures, most bytes first."""
 BARS = (*DRAWN[:3], ("pool", False), DRAWN[3])
-NAMED = {"pull-back": "pulling back only what is new", "pool": "sharing only what is new"}
+NAMED = {"pull-back": "pulling back what is new", "pool": "sharing what is new"}
 """What the sentence calls the designs it recommends."""
 SAME = 0.10
 """First tokens within this share of each other count as equal."""

@@ -69,7 +69,7 @@ def test_bars_of_a_turn_stack_to_its_first_token():
 def test_the_turn_answers_with_bytes_and_first_tokens():
     values, rows = turn_rows()
     text = turn.turn_table(rows)["answer.text"][values.index(2_000)]
-    assert text.startswith("Keep the history where it is: pulling back only what is new cuts 10.5\u202fGB to 819\u202fMB")
+    assert text.startswith("Keep the history where it is: pulling back what is new cuts 10.5\u202fGB to 819\u202fMB")
     assert len(text) <= 125
 
 
