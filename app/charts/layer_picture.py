@@ -104,8 +104,8 @@ class Picture:
     def polygon(self, trace: list[list[Any]], points: Sequence[tuple[float, float]]) -> None:
         """A closed outline."""
         for x, y in (*points, points[0]):
-            trace[0].append(round(x, 2))
-            trace[1].append(round(y, 2))
+            trace[0].append(round(x, 1))
+            trace[1].append(round(y, 1))
         trace[0].append(None)
         trace[1].append(None)
 
@@ -129,14 +129,14 @@ class Picture:
     def row(self, x: float, y: float, columns: float, text: str, fill: str = "decode_text") -> float:
         """One row of a decode matrix with its name above. Returns its right edge, or the name's."""
         wide = max(columns * self.scale, THIN)
-        self.decode[0] += [round(x, 2), round(x + wide, 2), None]
+        self.decode[0] += [round(x, 1), round(x + wide, 1), None]
         self.decode[1] += [y, y, None]
         self.say(text, x, y - 0.75 * self.geometry.size, fill, "middle right")
         return x + wide
 
     def say(self, text: str, x: float, y: float, fill: str, place: str) -> None:
         """A label."""
-        self.labels.append(Label(text, round(x, 2), round(y, 2), fill, self.geometry.size, place))
+        self.labels.append(Label(text, round(x, 1), round(y, 1), fill, self.geometry.size, place))
 
     def inside(self, text: str, left: float, right: float, top: float) -> None:
         """A matrix's name: in it, or under it where it is flat."""

@@ -18,10 +18,10 @@ from kvmodel.operations import Matrix
 from kvmodel.pairs import shape_of
 from kvmodel.plan import placement_of
 from kvmodel.progress import cut
-from kvmodel.records.model import LayerGroup, ModelSpec, Moe
+from kvmodel.records.model import ModelSpec, Moe
 
 HEADS = ("Operation", "Rows and columns", "FLOP", "Weights read", "Cache", "Activations", "FLOP per byte")
-PARTS = ("shape", "flop", "weights", "cache", "activations", "each")
+PARTS = ("flop", "weights", "cache", "activations", "each")
 WHOLE = ("layer", "model")
 STAYS = "stays, dropped after the pass"
 EXCEPTIONS = (
@@ -38,13 +38,15 @@ COUNTED = (
 
 def operations_table(over: Over, index: int) -> Table:
     """Columns of the tables of operations, prefill and one decode row, and of the table of tensors."""
-    group, table = over.plan.model.groups[index], _tensors(over, index)
+    group, table, one = over.plan.model.groups[index], _tensors(over, index), passes_of(over)[0][1]
+    table |= {"o.rows": [count_text(v) for v in one.rows], "o.new": [count_text(v) for v in one.new]}
     for name, one in passes_of(over)[:2]:
         place = placement_of(over.scenario, one.phase)
         found = layer_amounts(place, group, one)
         for k, (matrix, amount) in enumerate(found):
             table |= _cells(f"{name}.{k}", amount, one)
-            table[f"{name}.{k}.shape"] = _shapes(matrix, one, group, cache_of(place, group).cap_tokens)
+            keys = one.keys(matrix, shape_of(group), cache_of(place, group).cap_tokens)
+            table[f"{name}.{k}.keys"] = [count_text(v) for v in np.broadcast_to(keys, len(over.values)).tolist()]
         table |= _cells(f"{name}.layer", total(amount for _, amount in found), one) | _cells(f"{name}.model", model_total(place, one), one)
     return table
 
@@ -69,28 +71,27 @@ def _some(count: float) -> str:
     return bytes_text(count) if count else "–"
 
 
-def _shapes(m: Matrix, one: Pass, group: LayerGroup, window: float) -> list[str]:
+def _shape(key: str, m: Matrix, one: Pass) -> Any:
     """Rows times inner, inner times columns, and how many side by side; kept on one line."""
-    keys = np.broadcast_to(one.keys(m, shape_of(group), window), len(one.rows)).tolist()
     side = f", {m.times:,.4g} side by side" if m.times != 1 else ""
     where, inner = f" of {m.experts} experts" if m.experts else "", count_text(m.inner)
-    rows = (one.rows if m.learned else one.new).tolist()
-    texts = [f"[{count_text(r)} × {inner}] [{inner} × {_columns(m, k)}]{side}{where}" for r, k in zip(rows, keys, strict=True)]
-    return [text.replace(" ", "\u00a0") for text in texts]
-
-
-def _columns(m: Matrix, keys: float) -> str:
-    return count_text(keys if m.over in ("keys", "seen", "window") else m.columns)
+    keys = m.over in ("keys", "seen", "window")
+    rows: Any = "1" if one.phase == "decode" else at("o.rows" if m.learned else "o.new")
+    columns: Any = at(f"{key}.keys") if keys else count_text(m.columns)
+    parts = ["[", rows, f" × {inner}] [{inner} × ", columns, f"]{side}{where}"]
+    return {"tag": "span", "style": "white-space:nowrap", "children": parts}
 
 
 def operations_block(over: Over, index: int, phase: str) -> dict[str, Any]:
     """Operations of one layer in prefill or in decode, with totals of the layer and of the model."""
     name, one = next(named for named in passes_of(over) if named[0] == phase)
     matrices = [m for m, _ in layer_amounts(placement_of(over.scenario, one.phase), over.plan.model.groups[index], one)]
-    rows: list[Sequence[Any]] = [[m.name, *(at(f"{name}.{k}.{part}") for part in PARTS)] for k, m in enumerate(matrices)]
+    rows: list[Sequence[Any]] = [
+        [m.name, _shape(f"{name}.{k}", m, one), *(at(f"{name}.{k}.{part}") for part in PARTS)] for k, m in enumerate(matrices)
+    ]
     titles = ("one layer", f"all {count_text(over.plan.model.layers)} layers and the LM head")
     rows += [
-        [{"tag": "b", "children": [title]}, "", *(at(f"{name}.{key}.{part}") for part in PARTS[1:])]
+        [{"tag": "b", "children": [title]}, "", *(at(f"{name}.{key}.{part}") for part in PARTS)]
         for key, title in zip(WHOLE, titles, strict=True)
     ]
     return table_block(f"Operations of {phase.lower()}", HEADS, rows)

@@ -52,7 +52,7 @@ def _frame(plan: Plan, place: Placement, index: int, a: Amounts) -> dict[str, An
 def _drawn(key: str, p: Picture) -> dict[str, Any]:
     """Columns of one layout's traces."""
     traces = {f"m.{key}.{name}.{axis}": getattr(p, name)[i] for name in TRACES for i, axis in enumerate("xy")}
-    return traces | {f"m.{key}.labels.{part}": [getattr(item, part) for item in p.labels] for part in ("x", "y", "text")}
+    return traces | {f"m.{key}.{k}.{part}": getattr(item, part) for k, item in enumerate(p.labels) for part in ("x", "y", "text")}
 
 
 def answer(plan: Plan, index: int, prompt: int, known: int) -> Sentence:
@@ -127,7 +127,7 @@ def matrices_figure(over: Over, index: int) -> Figure:
 def _layout(key: str, shapes: Shapes) -> Spec:
     g = GEOMETRY[key]
     words = labels(picture_of(shapes, g).labels)
-    words |= {axis: at(f"m.{key}.labels.{axis}") for axis in ("x", "y", "text")}
+    words |= {part: [at(f"m.{key}.{k}.{part}") for k in range(len(words["text"]))] for part in ("x", "y", "text")}
     pixels = {"visible": False, "showgrid": False, "fixedrange": True, "constrain": "domain"}
     layout = {
         "height": g.height,
