@@ -253,21 +253,24 @@ def _feed(p: Picture, s: Shapes) -> None:
         return
     top, y = p.geometry.panel(2), p.geometry.panel(2) + p.geometry.row_at
     right = p.block(p.prefill, 0, top, s.inter, s.rows)
-    p.inside(s.texts["inter"], 0, right, top)
+    fits = text_width(s.texts["inter"], p.geometry.size) < right - 4
+    p.inside(s.texts["inter" if fits else "inter_short"], 0, right, top)
     p.row(p.geometry.right, y, s.inter, s.texts["row"])
 
 
 def _foot(p: Picture, s: Shapes) -> None:
-    g = p.geometry
-    full, unit = s.rows * p.scale, "\u202fpx"
-    drawn = f"one scale throughout: {count_text(g.column / p.scale)} columns fill a side; blue is used inside the pass and dropped"
-    cut = f"; prefill's rows are cut, their true height is {count_text(full)}{unit}" if full > g.tall else ""
-    true = f"a decode row is drawn {THIN:.0f}{unit}, its true height is {p.scale:.2g}{unit}{cut}"
-    y = g.panel(2) + g.tall + 20
-    lines = (
-        [drawn, true]
-        if g.width > NARROW
-        else ["one scale throughout; blue stays and is dropped", f"a decode row's true height is {p.scale:.2g}{unit}"]
-    )
-    for index, text in enumerate(lines):
+    g, y = p.geometry, p.geometry.panel(2) + p.geometry.tall + 20
+    for index, text in enumerate(_scale_texts(p, s)):
         p.say(text, 0, y + index * 1.3 * g.size, "muted", "middle right")
+
+
+def _scale_texts(p: Picture, s: Shapes) -> tuple[str, str]:
+    """The scale, and the true heights of what is drawn thicker or cut."""
+    full, columns, unit = s.rows * p.scale, p.geometry.column / p.scale, "\u202fpx"
+    cut, row, tall = full > p.geometry.tall, f"{p.scale:.2g}{unit}", f"{count_text(full)}{unit}"
+    if p.geometry.width <= NARROW:
+        heights = f"true heights: decode {row}, prefill {tall}, cut" if cut else f"a decode row's true height is {row}"
+        return "one scale throughout; blue stays and is dropped", heights
+    drawn = f"a decode row is drawn {THIN:.0f}{unit}, its true height is {row}"
+    more = f"; prefill's rows are cut, their true height is {tall}" if cut else ""
+    return f"one scale throughout: {count_text(columns)} columns fill a side; blue is used inside the pass and dropped", drawn + more

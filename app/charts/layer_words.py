@@ -37,8 +37,9 @@ def words_of(group: LayerGroup, new: int, batch: int) -> dict[str, str]:
         "project": _project(group),
         "attend": _attend(group),
         "feed": _feed(group),
-        "inter": _inter(group, count_text(new)),
-        "row": _inter(group, "1"),
+        "inter": f"{count_text(new)} × {_inter(group, brackets=True)}",
+        "inter_short": _inter(group),
+        "row": f"1 × {_inter(group, brackets=True)}",
         "kept": f"<b>{crossing}</b>",
         "read": f"<b>{crossing}</b> {_read(group)}" if crossing else "",
         "appended": _appended(group),
@@ -112,12 +113,13 @@ def _feed(group: LayerGroup) -> str:
     return f"feed forward: {count_text(ffn.inter)} wide, {'gate and up' if ffn.gated else 'up'}, then down to X′"
 
 
-def _inter(group: LayerGroup, rows: str) -> str:
+def _inter(group: LayerGroup, *, brackets: bool = False) -> str:
+    """Columns of the feed-forward block for a row."""
     ffn = group.ffn
-    if ffn is None:
-        return ""
     if not isinstance(ffn, Moe):
-        return f"{rows} × {count_text(ffn.inter)}"
-    shared = f" + {count_text(ffn.shared_inter)}" if ffn.shared_inter else ""
+        return "" if ffn is None else count_text(ffn.inter)
     routed = f"{ffn.top_k} × {count_text(ffn.inter)}"
-    return f"{rows} × ({routed}{shared})" if shared else f"{rows} × {routed}"
+    if not ffn.shared_inter:
+        return routed
+    both = f"{routed} + {count_text(ffn.shared_inter)}"
+    return f"({both})" if brackets else both

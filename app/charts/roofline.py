@@ -135,7 +135,7 @@ def bounds_of(over: Over, index: int) -> Bounds:
     ]
     found = np.concatenate([layer_total(placement_of(over.scenario, p.phase), group, p).intensity for p in wide])
     low = math.log10(min(float(found.min()), 1.0)) - 0.35
-    high = math.log10(max(float(found.max()), *(run.ridge for run in runs))) + 0.5
+    high = max(math.log10(float(found.max())) + 0.5, math.log10(max(run.ridge for run in runs)) + 1.8)
     slow = min(run.place.accelerator.hbm_bandwidth for run in runs) / 1e12
     peak = math.log10(max(run.place.peak for run in runs) / 1e12)
     return (low, high), (math.log10(slow) + low - 0.25, peak + 0.15)
@@ -148,7 +148,7 @@ def _places(x: Any, y: Any, texts: Sequence[str], bounds: Bounds, runs: Sequence
     down = [(high - math.log10(v)) / (high - low) * PLOT[1] for v in y]
     starts, middles = [0.0] * len(runs), [0.0] * len(runs)
     for k, run in enumerate(runs):
-        wide = max(text_width(part, 12) for part in texts[k].split("<br>")) * 1.12
+        wide = max(text_width(part, 12) for part in texts[k].split("<br>")) * 0.92
         roofed = float(x[k]) >= run.ridge
         beside = across[k] + 12 + wide <= PLOT[0] and not roofed
         under = max(0.0, min(max(across[k] - wide / 2, ridges[k] * roofed + 6), PLOT[0] - wide))
@@ -242,7 +242,7 @@ def phases_block(over: Over, index: int) -> dict[str, Any]:
     top = {"tag": "tr", "children": [{"tag": "th", "scope": "col", "children": [h]} for h in heads]}
     body = []
     for k, run in enumerate(runs_of(over, index)):
-        name = {"tag": "td", "class": f"kv-{run.phase}", "children": [run.name]}
+        name = {"tag": "td", "class": f"kv-{run.phase}", "style": "white-space:normal", "children": [run.name]}
         cells = [{"tag": "td", "children": [at(f"t.{k}.{part}")]} for part in ("rows", "flop", "bytes", "each", "bound")]
         body.append({"tag": "tr", "children": [name, *cells]})
     table = {"tag": "table", "class": "kv-table", "children": [{"tag": "thead", "children": [top]}, {"tag": "tbody", "children": body}]}
