@@ -195,6 +195,32 @@ def test_a_layer_that_shares_a_cache_reads_it_and_sends_nothing() -> None:
     assert crossing(model.groups[shared], cache_of(place("gemma-3n-e4b"), model.groups[shared]), 8192, 0) == ()
 
 
+def moved(model: str, group: int, phase: str) -> dict[str, float]:
+    """Elements of activations one row moves, by part of the layer."""
+    found = layer_amounts(place(model), find_model(model).groups[group], Pass("prefill" if phase == "prefill" else "decode", 1, 0, 1))
+    parts = {matrix.part for matrix, _ in found}
+    return {part: sum(amount.activations for matrix, amount in found if matrix.part == part) / 2 for part in parts}
+
+
+def test_activations_of_a_row_are_each_operand_read_and_each_result_written() -> None:
+    """By hand for 64 heads of 128, hidden 8,192 and FFN 28,672; K and V go to the cache, scores stay on the chip."""
+    x, q, pv, wide = 8192, 64 * 128, 64 * 128, 28_672
+    for phase in ("prefill", "decode"):
+        assert moved(LLAMA, 0, phase) == {"project": x + q + pv + x, "attend": q + pv, "feed forward": x + 2 * wide + wide + x}
+
+
+def test_a_latent_is_expanded_in_prefill_and_attended_as_it_is_in_decode() -> None:
+    """By hand for DeepSeek-V3: 128 heads of 128 + 64, rows of 512 + 64, queries through 1,536."""
+    x, down, heads = 7168, 1536, 128
+    query = x + down + down + heads * 192
+    out = heads * 128 + x
+    found = {phase: moved("deepseek-v3", 0, phase) for phase in ("prefill", "decode")}
+    assert found["prefill"]["project"] == query + 2 * heads * 128 + out
+    assert found["prefill"]["attend"] == heads * 192 + heads * 128 + heads * 128 + heads * 128
+    assert found["decode"]["project"] == query + heads * (128 + 512) + heads * (512 + 128) + out
+    assert found["decode"]["attend"] == heads * (512 + 64) + heads * 512
+
+
 def test_few_rows_touch_few_experts() -> None:
     one, many = (named("deepseek-v3", 1, Pass("decode", 1, 100, n))["experts' gate"] for n in (1, 1000))
     assert one.weights == pytest.approx(many.weights * 8 / 256)

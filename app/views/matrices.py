@@ -45,7 +45,7 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     same = [block("h2", "The same layer, twice", class_="kv-h2"), matrices.matrices_figure(over, index)]
     board.view("matrices_view", same, now)
     why = [block("h2", "Why the phases want different GPUs", class_="kv-h2"), roofline.roofline_figure(over, index)]
-    board.view("roofline_view", why, now)
+    board.view("roofline_view", why, now, later=True)
     frame.describe_answer(board, state, block("p", at("m.setup"), class_="kv-setup"), now)
     board.view("phases_view", [roofline.phases_block(over, index), block("p", layer_tables.COUNTED, class_="kv-note")], now)
     stays = [block("h2", "What stays, what crosses", class_="kv-h2"), layer_tables.tensors_block(over, index)]
