@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from app.charts import congestion, levers, links, measured, turn, weighs, where
+from app.charts import congestion, levers, links, matrices, measured, roofline, turn, weighs, where
 from app.charts.request import moments
-from app.over import evaluate_over, positions_of
+from app.over import Over, evaluate_over, positions_of
 from app.reading import overlaps
 from app.state import State
 from kvmodel.breakdown import NAMES
 from kvmodel.congestion import congestion as congested
 from kvmodel.evaluate import amounts_of, sweep
-from kvmodel.plan import plan_of
+from kvmodel.matrices import Amount, layer_amounts
+from kvmodel.plan import placement_of, plan_of
 
 Row = dict[str, Any]
 
@@ -139,6 +140,43 @@ def _layers(state: State) -> list[Row]:
     return [{"layer": i + 1, "keeps": weighs.kind_text(groups[g]), "bytes": held[g]} for i, g in enumerate(plan.model.sequence)]
 
 
+def _matrices(state: State) -> list[Row]:
+    index = matrices.group_of(plan_of(state.scenario).model, state.seen.layer)
+    rows = []
+    for name, one in roofline.passes_of(_here(state))[:2]:
+        place = placement_of(state.scenario, one.phase)
+        for matrix, amount in layer_amounts(place, place.model.groups[index], one):
+            rows.append({"phase": name.lower(), "operation": matrix.name, "rows": int(one.rows[0]), **_amount(amount)})
+    return rows
+
+
+def _amount(amount: Amount) -> Row:
+    names = {"flop": "flop", "weights": "weight_bytes", "cache": "cache_bytes", "activations": "activation_bytes"}
+    found = {key: float(np.ravel(getattr(amount, name))[0]) for name, key in names.items()}
+    moved = sum(found[key] for key in names.values()) - found["flop"]
+    return {**found, "flop_per_byte": found["flop"] / moved if moved else None}
+
+
+def _roofline(state: State) -> list[Row]:
+    over = _here(state)
+    runs = roofline.runs_of(over, matrices.group_of(over.plan.model, state.seen.layer))
+    return [
+        {
+            "phase": run.name.lower(),
+            "rows": int(run.at.rows[0]),
+            **_amount(run.layer),
+            "flop_per_s_at_most": float(run.reached()[0]),
+            "ridge_flop_per_byte": run.ridge,
+            "bound": run.bound(0),
+        }
+        for run in runs
+    ]
+
+
+def _here(state: State) -> Over:
+    return evaluate_over(state.scenario, "prompt_tokens", (state.scenario.prompt_tokens,))
+
+
 def _measured(state: State) -> list[Row]:
     link = state.scenario.link if state.seen.measured_link == measured.YOURS else state.seen.measured_link
     shown = measured.kept(link, state.seen.measured_engine) or measured.kept(measured.ALL, state.seen.measured_engine)
@@ -168,6 +206,8 @@ _ROWS: dict[str, Callable[[State], list[Row]]] = {
     "congestion": _congestion,
     "growth": _growth,
     "layers": _layers,
+    "matrices": _matrices,
+    "roofline": _roofline,
     "measured": _measured,
     "residuals": _measured,
 }

@@ -7,6 +7,8 @@ from typing import Any, Literal, get_args, get_origin
 
 import streamlit as st
 
+from app.charts.layer_tables import kind_name
+from app.charts.matrices import group_of, kinds_of
 from app.charts.measured import ALL, YOURS, engines_measured, links_measured
 from app.live import block, static_block
 from app.over import nearest, positions_of
@@ -15,6 +17,7 @@ from app.state import State, record_of
 from kvmodel import registry
 from kvmodel.display import count_text
 from kvmodel.dtypes import PACKED_MLA_ROW_BYTES
+from kvmodel.plan import plan_of
 from kvmodel.scenario import Scenario, allowed_values
 
 TP_DEGREES = (1, 2, 4, 8, 16, 32, 64)
@@ -136,6 +139,19 @@ def draw_filters(state: State) -> None:
     left, right, _ = st.columns([1, 1, 1.2], gap="small")
     _choice(left, state, "measured_link")
     _choice(right, state, "measured_engine")
+
+
+def draw_layer(state: State) -> None:
+    """Which kind of layer is drawn: stands at the head of its picture."""
+    model = plan_of(state.scenario).model
+    kinds = kinds_of(model)
+    shown = group_of(model, state.seen.layer)
+    names = {number: kind_name(model, group) for number, group in kinds}
+    value = next(number for number, group in kinds if group == shown)
+    if st.session_state.get("layer") not in names:
+        st.session_state.pop("layer", None)
+    column, _ = st.columns([1, 1.2], gap="small")
+    column.selectbox(label_of("layer"), sorted(names), key=_set("layer", value), format_func=names.__getitem__)
 
 
 def _set(key: str, value: Any) -> str:

@@ -36,7 +36,7 @@ KNOBS = (
     ("Fixed times", ("handoff_seconds", "admission_seconds", "handshake_seconds", "contact", "first_token", "released_by")),
 )
 """What the engine and the link have of their own, and a scenario may say otherwise."""
-FILTERS = {"measured": ("measured_link", "measured_engine")}
+FILTERS = {"measured": ("measured_link", "measured_engine"), "matrices": ("layer",)}
 """Choices at the head of a view's picture."""
 MORE_BESIDE = {
     "next-turn": ("generated_tokens", "local_prefill_tokens"),

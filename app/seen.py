@@ -1,4 +1,4 @@
-"""Which published measurements a reader looks at."""
+"""What a reader looks at: which published measurements, which layer."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ def _one_of_engines(value: str) -> str:
 
 
 class Seen(Inputs):
-    """The filter of the measured view."""
+    """Choices at the head of a picture: the filter of the measured view, the layer of the matrices."""
 
     measured_link: Annotated[str, AfterValidator(_one_of_links)] = Field(YOURS, title="Measured near")
     """Links whose measurements are shown: yours, the scenario's own; all; or one by its id."""
     measured_engine: Annotated[str, AfterValidator(_one_of_engines)] = Field(ALL, title="Measured with")
     """Engines whose measurements are shown: all, or one by its id."""
+    layer: int = Field(0, ge=0, le=2000, title="Layer")
+    """Number of the layer whose matrices are shown; 0 for the kind that stands for the model."""

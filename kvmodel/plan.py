@@ -160,6 +160,13 @@ def _overlap(s: Structure, engine: Engine) -> str:
     return overlap
 
 
+def placement_of(scenario: Scenario, phase: str) -> Placement:
+    """A scenario's model laid out on one side's accelerators. Raises UnknownNameError and BadScenarioError."""
+    s = Structure(*[getattr(scenario, name) for name in STRUCTURE])
+    model = registry.find_model(s.model) if isinstance(s.model, str) else s.model
+    return _placement(s, phase, model, engine_as_asked(s), kv_dtype_of(model, s.kv_dtype))
+
+
 def _placement(s: Structure, phase: str, model: ModelSpec, engine: Engine, kv_dtype: str) -> Placement:
     gpu = registry.find("accelerator", getattr(s, f"{phase}_accelerator"), registry.accelerators())
     tp, dp = getattr(s, f"{phase}_tp"), getattr(s, f"{phase}_attention_dp")

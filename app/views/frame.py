@@ -152,7 +152,11 @@ def asked(here: Frame) -> dict[str, Any]:
     if here.state.is_own():
         return {}
     view: str = st.session_state["view"]
-    return {"view": view, "query": here.state.query(), "names": [*reading.IN_SIGHT, "overlap", *reading.FILTERS.get(view, ())]}
+    return {
+        "view": view,
+        "query": here.state.query(),
+        "names": [*reading.IN_SIGHT, "overlap", *(name for name in reading.FILTERS.get(view, ()) if controls.options_of(name))],
+    }
 
 
 def link_data(state: State) -> dict[str, Any]:
