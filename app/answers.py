@@ -18,7 +18,7 @@ from kvmodel.display import (
 )
 from kvmodel.records.base import Sourced
 from kvmodel.registry import find, links
-from kvmodel.results import Evaluation
+from kvmodel.results import Evaluation, SideMemory
 from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario
 from kvmodel.turn import Turn, TurnResult
 
@@ -37,6 +37,9 @@ def evaluation_text(scenario: Scenario, e: Evaluation) -> str:
         ("transfer", f"{time_text(e.transfer.seconds)}, of which exposed {time_text(e.transfer.exposed_seconds)}"),
         ("prefill", f"{time_text(e.prefill.seconds)} (band {time_text(e.prefill.low)} to {time_text(e.prefill.high)})"),
         ("decode step", f"{time_text(e.decode.step_seconds)} (band {time_text(e.decode.low)} to {time_text(e.decode.high)})"),
+        *([("within the band", e.band_note.removesuffix("."))] if e.band_note else []),
+        ("prefill memory", memory_text(e.memory.prefill)),
+        ("decode memory", memory_text(e.memory.decode)),
         ("gap", f"{time_text(e.gap_seconds)}, {share_text(e.gap_share)} of TTFT"),
         ("TTFT", time_text(e.ttft_seconds)),
         ("TPOT", time_text(e.tpot_seconds)),
@@ -44,6 +47,13 @@ def evaluation_text(scenario: Scenario, e: Evaluation) -> str:
         ("bound", str(e.bound)),
     ]
     return f"{e.verdict}\n{_rows(rows)}"
+
+
+def memory_text(side: SideMemory) -> str:
+    """What one accelerator of a side holds of what it can, and the batch that fits."""
+    parts = ((side.weights_bytes, "weights"), (side.cache_bytes, "cache"), (side.activation_bytes, "workspace"))
+    held = " + ".join(f"{bytes_text(count)} {name}" for count, name in parts)
+    return f"{held} of {bytes_text(side.usable_bytes)} a GPU; batch {count_text(side.batch_fits)} fits"
 
 
 def critical_text(scenario: Scenario, c: CriticalLengths) -> str:
