@@ -53,7 +53,12 @@ def memory_text(side: SideMemory) -> str:
     """What one accelerator of a side holds of what it can, and the batch that fits."""
     parts = ((side.weights_bytes, "weights"), (side.cache_bytes, "cache"), (side.activation_bytes, "workspace"))
     held = " + ".join(f"{bytes_text(count)} {name}" for count, name in parts)
-    return f"{held} of {bytes_text(side.usable_bytes)} a GPU; batch {count_text(side.batch_fits)} fits"
+    return f"{held} of {bytes_text(side.usable_bytes)} a GPU; {fitting_text(side)}"
+
+
+def fitting_text(side: SideMemory) -> str:
+    """The largest batch that a side holds."""
+    return f"batch {count_text(side.batch_fits)} fits" if side.batch_fits else "not one request fits"
 
 
 def critical_text(scenario: Scenario, c: CriticalLengths) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.answers import memory_text
+from app.answers import fitting_text, memory_text
 from app.charts.spec import Table, at
 from app.charts.timeline import Moment, moment
 from app.over import Over
 from kvmodel.display import bytes_both_text, bytes_text, count_text, digits, flop_text, rate_text, share_text, time_text
 from kvmodel.flips import flip_of
 from kvmodel.parts import timeline_parts
-from kvmodel.results import Evaluation
+from kvmodel.results import Evaluation, SideMemory
 from kvmodel.verdict import doubted, plain
 
 
@@ -129,9 +129,17 @@ def behind_table(over: Over) -> Table:
         "b.step_band": [
             f"{_band(row.decode.low, row.decode.high, plan.decode.time.rough)}.{note}" for row, note in zip(rows, notes, strict=True)
         ],
-        "b.prefill_memory": [memory_text(row.memory.prefill) for row in rows],
-        "b.decode_memory": [memory_text(row.memory.decode) for row in rows],
+        "b.prefill_memory": [_memory(row.memory.prefill) for row in rows],
+        "b.prefill_parts": [memory_text(row.memory.prefill) for row in rows],
+        "b.decode_memory": [_memory(row.memory.decode) for row in rows],
+        "b.decode_parts": [memory_text(row.memory.decode) for row in rows],
     }
+
+
+def _memory(side: SideMemory) -> str:
+    """Weights, cache and workspace in one unit, and the batch that fits."""
+    parts = " + ".join(digits(count / 1e9) for count in (side.weights_bytes, side.cache_bytes, side.activation_bytes))
+    return f"{parts} of {bytes_text(side.usable_bytes)}; {fitting_text(side)}"
 
 
 def _wire_text(row: Evaluation, rate: str) -> str:
