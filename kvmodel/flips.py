@@ -68,7 +68,8 @@ class _There:
 
     def gap_share(self, prefill: float, step: float) -> float:
         """Gap over TTFT at factors of both times."""
-        gap = self.result.gap_seconds if prefill == step == 1 else self.course(prefill, step).gap
+        as_it_is = prefill == 1 and (step == 1 or self.plan.overlap != "layer-both")
+        gap = self.result.gap_seconds if as_it_is else self.course(prefill, step).gap
         late = prefill * self.result.prefill.seconds, gap, step * self.times[0], step * self.times[1]
         return float(gap / first_tokens(self.plan, *late)[0])
 
