@@ -18,7 +18,7 @@ from kvmodel.display import (
 )
 from kvmodel.records.base import Sourced
 from kvmodel.registry import engines, find, links, lossy_format
-from kvmodel.results import Evaluation
+from kvmodel.results import Evaluation, SideMemory
 from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario
 from kvmodel.turn import Turn, TurnResult
 
@@ -37,6 +37,9 @@ def evaluation_text(scenario: Scenario, e: Evaluation) -> str:
         ("transfer", f"{time_text(e.transfer.seconds)}, of which exposed {time_text(e.transfer.exposed_seconds)}"),
         ("prefill", f"{time_text(e.prefill.seconds)} (band {time_text(e.prefill.low)} to {time_text(e.prefill.high)})"),
         ("decode step", f"{time_text(e.decode.step_seconds)} (band {time_text(e.decode.low)} to {time_text(e.decode.high)})"),
+        *([("within the band", e.band_note.removesuffix("."))] if e.band_note else []),
+        ("prefill memory", memory_text(e.memory.prefill)),
+        ("decode memory", memory_text(e.memory.decode)),
         ("gap", f"{time_text(e.gap_seconds)}, {share_text(e.gap_share)} of TTFT"),
         ("TTFT", time_text(e.ttft_seconds)),
         ("TPOT", time_text(e.tpot_seconds)),
@@ -47,6 +50,18 @@ def evaluation_text(scenario: Scenario, e: Evaluation) -> str:
     narrow = lossy_format(scenario.kv_dtype, scenario.wire_dtype)
     lost = f"\n{narrow.name}: {narrow.accuracy}" if narrow else ""
     return f"{e.verdict}\n{_rows(rows)}{lost}"
+
+
+def memory_text(side: SideMemory) -> str:
+    """What one accelerator of a side holds of what it can, and the batch that fits."""
+    parts = ((side.weights_bytes, "weights"), (side.cache_bytes, "cache"), (side.activation_bytes, "workspace"))
+    held = " + ".join(f"{bytes_text(count)} {name}" for count, name in parts)
+    return f"{held} of {bytes_text(side.usable_bytes)} a GPU; {fitting_text(side)}"
+
+
+def fitting_text(side: SideMemory) -> str:
+    """The largest batch that a side holds."""
+    return f"batch {count_text(side.batch_fits)} fits" if side.batch_fits else "not one request fits"
 
 
 def critical_text(scenario: Scenario, c: CriticalLengths) -> str:

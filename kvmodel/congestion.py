@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kvmodel.handoff import decode_memory, fixed_seconds, handoff, rank_bytes
+from kvmodel.capacity import decode_memory, rank_bytes
+from kvmodel.handoff import fixed_seconds, handoff
 from kvmodel.numeric import Num, ceil_div, maximum, minimum, where
 from kvmodel.plan import Plan
 from kvmodel.progress import Amounts, cut, lane_at, layer_load
@@ -160,7 +161,7 @@ def room_for(plan: Plan, a: Amounts, traffic: Traffic) -> Num:
         return traffic.decode_pool_gbytes * 1e9 // maximum(each, 1.0)
     memory = decode_memory(plan, a)
     decoding = ceil_div(a.decode_batch, plan.decode.attention_dp) * rank_bytes(plan.decode, a.prompt_tokens + a.output_tokens)
-    return maximum(memory.usable - memory.weights - decoding, 0.0) // maximum(each, 1.0)
+    return maximum(memory.usable_bytes - memory.weights_bytes - memory.activation_bytes - decoding, 0.0) // maximum(each, 1.0)
 
 
 def crowding(plan: Plan, traffic: Traffic, n: Num) -> Num:

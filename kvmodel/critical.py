@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from kvmodel.evaluate import amounts_of
+from kvmodel.flips import GAP_MARK
 from kvmodel.handoff import handoff
 from kvmodel.plan import Plan, plan_of
 from kvmodel.progress import Amounts
 from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario, need_scenario
-from kvmodel.verdict import GAP_MARK
 
 Test = Callable[[Any], Any]
 

@@ -10,10 +10,11 @@ from kvmodel.errors import BadScenarioError
 from kvmodel.handoff import handoff
 from kvmodel.plan import plan_of
 from kvmodel.progress import AMOUNTS, Amounts
+from kvmodel.reason import reason_of
 from kvmodel.results import Evaluation
 from kvmodel.scenario import Scenario, allowed_values, bounds, need_scenario
 from kvmodel.structure import STRUCTURE
-from kvmodel.verdict import reason_of, verdict_of
+from kvmodel.verdict import verdict_and_note
 
 MAX_SWEEP = 20_000_000
 
@@ -37,7 +38,9 @@ def evaluate(scenario: Scenario) -> Evaluation:
     result = handoff(plan, amounts)
     reason = reason_of(plan, amounts, scenario)
     object.__setattr__(result, "reason", reason)
-    object.__setattr__(result, "verdict", verdict_of(plan, amounts, scenario, result))
+    verdict, note = verdict_and_note(plan, amounts, scenario, result)
+    object.__setattr__(result, "verdict", verdict)
+    object.__setattr__(result, "band_note", note)
     return result
 
 
@@ -45,7 +48,7 @@ def sweep(scenario: Scenario, **arrays: Any) -> Evaluation:
     """The same tree as `evaluate` gives, with arrays for numbers, over arrays of any numeric fields.
 
     Arrays broadcast against each other. Equal, element by element, to `evaluate` of the scenario
-    with that element; `reason` and `verdict` stay empty.
+    with that element; `reason`, `verdict` and `band_note` stay empty.
 
     >>> sweep(Scenario(), prompt_tokens=[1024, 8192]).kv.prompt_bytes
     array([3.35544320e+08, 2.68435456e+09])

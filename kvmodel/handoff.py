@@ -6,48 +6,67 @@ numbers or NumPy arrays.
 
 from __future__ import annotations
 
-from functools import reduce
+from dataclasses import dataclass
 from typing import Any
 
+from kvmodel.capacity import capacity, rank_bytes
 from kvmodel.compute import GRID_BELOW_MEASURED
-from kvmodel.memory import RankMemory
-from kvmodel.numeric import Num, ceil_div, maximum, where
-from kvmodel.plan import Plan, Side
+from kvmodel.numeric import Num, maximum, where
+from kvmodel.plan import Plan
 from kvmodel.progress import Amounts, Pace, Progress, lane_at, progress, request_chunk
 from kvmodel.results import Decode, Evaluation, Kv, Prefill, Transfer
 from kvmodel.timeline import WireState
 
 
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What follows from prefill, wire and decode step together."""
+
+    wire_seconds: Num
+    """Whole batch on the slowest lane, nothing overlapped."""
+    exposed: Num
+    """What is left of it after prefill."""
+    bound: Any
+    gap: Num
+    ttft: Num
+    second: Num
+    """Second token since arrival."""
+
+    @property
+    def gap_share(self) -> Num:
+        """Gap over TTFT."""
+        return self.gap / self.ttft
+
+
+def course(plan: Plan, a: Amounts, p: Progress, step: Num, tpot: Num) -> Course:
+    """The course of a handoff whose prefill and wire progress as `p` says, with decode steps of `step` seconds."""
+    alpha = plan.lane.latency * (p.wire_bytes > 0)
+    wire_seconds = sum(wire.count * x for wire, x in zip(plan.wires, p.x, strict=True)) + alpha
+    exposed, bound = _exposed(plan, a, p, wire_seconds, alpha, step)
+    gap = exposed + fixed_seconds(plan)
+    return Course(wire_seconds, exposed, bound, gap, *first_tokens(plan, p.prefill_seconds, gap, step, tpot))
+
+
 def handoff(plan: Plan, a: Amounts) -> Evaluation:
-    """Evaluate a plan. `reason` and `verdict` are left empty."""
+    """Evaluate a plan. `reason`, `verdict` and `band_note` are left empty."""
     p = progress(plan, a)
     step, tpot = step_times(plan, a)
-    alpha = plan.lane.latency * (p.wire_bytes > 0)
-    busy = sum(wire.count * x for wire, x in zip(plan.wires, p.x, strict=True))
-    whole = busy + alpha
-    exposed, bound = _exposed(plan, a, p, whole, alpha, step)
-    gap = exposed + fixed_seconds(plan)
-    ttft, second = _first_tokens(plan, p.prefill_seconds, gap, step, tpot)
-    request = where(a.output_tokens <= 1, ttft, second + (a.output_tokens - 2) * tpot)
-    prefill_rank, decode_rank = rank_bytes(plan.prefill, a.prompt_tokens), rank_bytes(plan.decode, a.prompt_tokens)
-    fits = prefill_memory(plan, a).fits & decode_memory(plan, a).fits
-    lane_bandwidth = lane_at(plan, a).bandwidth
-    low, high = (1.0, 1.0) if a.prefill_seconds is not None else band(plan.prefill.time.error, GRID_BELOW_MEASURED)
-    step_low, step_high = (1.0, 1.0) if a.decode_step_seconds is not None else band(plan.decode.time.error)
-    cache = plan.cache
+    c = course(plan, a, p, step, tpot)
+    memory, cache = capacity(plan, a), plan.cache
+    (low, high), (step_low, step_high) = bands(plan, a)
     return Evaluation(
-        feasible=fits & (not plan.refusal),
+        feasible=memory.prefill.fits & memory.decode.fits & (not plan.refusal),
         reason="",
         kv=Kv(
             bytes_per_token=cache.bytes_per_token,
             window_bytes_max=cache.window_bytes_max,
             state_bytes=cache.state_bytes,
             prompt_bytes=cache.prompt_bytes(a.prompt_tokens),
-            prefill_rank_bytes=prefill_rank,
-            decode_rank_bytes=decode_rank,
+            prefill_rank_bytes=rank_bytes(plan.prefill, a.prompt_tokens),
+            decode_rank_bytes=rank_bytes(plan.decode, a.prompt_tokens),
             wire_bytes=p.wire_bytes,
         ),
-        transfer=Transfer(plan.lanes, lane_bandwidth / a.shared_by, p.messages, whole, exposed),
+        transfer=Transfer(plan.lanes, lane_at(plan, a).bandwidth / a.shared_by, p.messages, c.wire_seconds, c.exposed),
         prefill=Prefill(
             flop=plan.prefill.time.prefill_flop(p.new, p.held, a.batch),
             seconds=p.prefill_seconds,
@@ -55,14 +74,21 @@ def handoff(plan: Plan, a: Amounts) -> Evaluation:
             high=p.prefill_seconds * high,
         ),
         decode=Decode(step, step * step_low, step * step_high),
-        gap_seconds=gap,
-        gap_share=gap / ttft,
-        ttft_seconds=ttft,
-        second_token_seconds=second,
+        gap_seconds=c.gap,
+        gap_share=c.gap_share,
+        ttft_seconds=c.ttft,
+        second_token_seconds=c.second,
         tpot_seconds=tpot,
-        request_seconds=request,
-        bound=bound,
+        request_seconds=where(a.output_tokens <= 1, c.ttft, c.second + (a.output_tokens - 2) * tpot),
+        bound=c.bound,
+        memory=memory,
     )
+
+
+def bands(plan: Plan, a: Amounts) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Factors to the low and high ends of the bands of prefill and of the decode step; 1 where they were measured."""
+    prefill = (1.0, 1.0) if a.prefill_seconds is not None else band(plan.prefill.time.error, GRID_BELOW_MEASURED)
+    return prefill, (1.0, 1.0) if a.decode_step_seconds is not None else band(plan.decode.time.error)
 
 
 def fixed_seconds(plan: Plan) -> float:
@@ -88,31 +114,12 @@ def step_times(plan: Plan, a: Amounts) -> tuple[Num, Num]:
     return time.step(a.prompt_tokens, a.decode_batch), time.mean_step(a.prompt_tokens, a.output_tokens, a.decode_batch)
 
 
-def _first_tokens(plan: Plan, prefill: Num, gap: Num, step: Num, tpot: Num) -> tuple[Num, Num]:
+def first_tokens(plan: Plan, prefill: Num, gap: Num, step: Num, tpot: Num) -> tuple[Num, Num]:
     """(first token, second token) since arrival."""
     if plan.engine.released_by == "prefill":
         return prefill, prefill + gap + tpot
     ttft = prefill + gap + (step if plan.engine.first_token == "decode" else 0.0)
     return ttft, ttft + tpot
-
-
-def rank_bytes(side: Side, tokens: Num) -> Num:
-    """Cache of one request on one rank of the fullest pipeline stage."""
-    return reduce(maximum, [stage.prompt_bytes(tokens) for stage in side.stages])
-
-
-def prefill_memory(plan: Plan, a: Amounts) -> RankMemory:
-    """What a prefill accelerator holds: weights and the batch's prompts."""
-    side = plan.prefill
-    cache = ceil_div(a.batch, side.attention_dp) * rank_bytes(side, a.prompt_tokens)
-    return RankMemory(side.rank_weights, cache, side.usable_bytes)
-
-
-def decode_memory(plan: Plan, a: Amounts) -> RankMemory:
-    """What a decode accelerator holds: weights and the decoded requests with all their output."""
-    side = plan.decode
-    requests = ceil_div(maximum(a.batch, a.decode_batch), side.attention_dp)
-    return RankMemory(side.rank_weights, requests * rank_bytes(side, a.prompt_tokens + a.output_tokens), side.usable_bytes)
 
 
 def _exposed(plan: Plan, a: Amounts, p: Progress, whole: Num, alpha: Num, step: Num) -> tuple[Num, Any]:
@@ -144,5 +151,5 @@ def wire_end(plan: Plan, a: Amounts, p: Progress, alpha: Num, decode_layer: Num 
         return WireState(maximum(before, ready) + x, 0.0), ready, x
     state = pace.layers_of(pace.chunks, WireState(before, 0.0), alpha, decode_layer)
     group = plan.runs[-1][0]
-    head = 0.0 if a.prefill_seconds is not None else plan.prefill.time.head(a.batch)
+    head = 0.0 if a.prefill_seconds is not None else p.scale * plan.prefill.time.head(a.batch)
     return state, p.prefill_seconds - head, pace.layer_x(pace.chunks, group)

@@ -41,6 +41,11 @@ def ceil_div(a: Num, b: Num) -> Num:
     return -(-a // b)
 
 
+def whole(a: Num) -> Num:
+    """A number that is whole, as an integer."""
+    return a.astype(np.int64) if isinstance(a, np.ndarray) else int(a)
+
+
 def power(base: float, exponent: Num) -> Num:
     """`base` to the `exponent`, for a base from 0 to 1; 0 to the 0 is 1."""
     if isinstance(exponent, np.ndarray):

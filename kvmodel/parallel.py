@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kvmodel.records.model import Attention, Linear, ModelSpec, NoAttention
 
@@ -45,6 +46,12 @@ def _mixer_refusal(mixer: Attention, tp: int) -> str:
     if stored and stored % tp and tp % stored:
         return f"{stored} {'state groups' if isinstance(mixer, Linear) else 'KV heads'} neither divide by TP {tp} nor divide it"
     return ""
+
+
+@lru_cache(maxsize=256)
+def accepted_tps(model: ModelSpec, most: int) -> tuple[int, ...]:
+    """Degrees up to `most` that engines accept for a model, smallest first."""
+    return tuple(tp for tp in range(1, most + 1) if not _refusal(model, tp))
 
 
 def _nearest(model: ModelSpec, tp: int) -> int:

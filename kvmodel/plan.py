@@ -17,7 +17,7 @@ from kvmodel.cache import ModelCache, kv_dtype_of, layer_cache, model_cache
 from kvmodel.compute import PhaseTime, phase_time, weight_bytes
 from kvmodel.errors import BadScenarioError
 from kvmodel.lane import Extra, Lane, extra_seconds, host_ceiling, lane_of
-from kvmodel.memory import USABLE_MEMORY
+from kvmodel.memory import USABLE_MEMORY, Workspace, workspace
 from kvmodel.parameters import layer_parameters, model_parameters
 from kvmodel.placement import Placement
 from kvmodel.ranks import layout_refusal, stage_caches
@@ -48,7 +48,9 @@ class Side:
     rank_weights: float
     """Bytes of weights on one accelerator."""
     usable_bytes: float
-    """Bytes of one accelerator for weights and cache."""
+    """Bytes of one accelerator for weights, cache and workspace."""
+    workspace: Workspace
+    """What a pass needs on one accelerator beside weights and cache."""
     refusal: str
     """Why engines refuse this layout; empty where they do not."""
     rank_count: int
@@ -182,7 +184,8 @@ def _side(s: Structure, phase: str, model: ModelSpec, engine: Engine, kv_dtype: 
         time=phase_time(place, phase),
         stages=_stages(place, pp),
         rank_weights=_rank_weights(place, pp),
-        usable_bytes=place.accelerator.hbm_bytes * USABLE_MEMORY,
+        usable_bytes=place.accelerator.hbm_visible * USABLE_MEMORY,
+        workspace=workspace(place, absorbed=phase == "decode"),
         refusal=layout_refusal(model, tp=place.tp, attention_dp=place.attention_dp, pp=pp, side=phase),
         rank_count=place.tp * pp,
     )

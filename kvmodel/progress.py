@@ -49,6 +49,13 @@ class Progress:
     """Wire time of one layer, by group."""
     wire_bytes: Num
     messages: Num
+    scale: float = 1.0
+    """Prefill time over the modelled one."""
+
+    def stretched(self, factor: float) -> Progress:
+        """The same with prefill `factor` times as long."""
+        layers = [factor * t for t in self.layer_seconds]
+        return replace(self, prefill_seconds=factor * self.prefill_seconds, layer_seconds=layers, scale=factor * self.scale)
 
 
 def cut(plan: Plan, a: Amounts) -> tuple[Num, Num, Num]:
@@ -139,8 +146,8 @@ class Pace:
         p, tokens = self.p, minimum(j * self.chunk, self.p.new)
         if self.a.prefill_seconds is not None:
             return [t * tokens / p.new for t in p.layer_seconds]
-        time = self.plan.prefill.time
-        return time.prefill_layers(tokens, p.held, self.a.batch, self.chunk)
+        layers = self.plan.prefill.time.prefill_layers(tokens, p.held, self.a.batch, self.chunk)
+        return layers if p.scale == 1 else [p.scale * t for t in layers]
 
     def computed(self, j: Num) -> Num:
         """Prefill seconds of all layers over the first `j` chunks."""

@@ -77,6 +77,34 @@ class Decode:
 
 
 @dataclass(frozen=True, slots=True)
+class SideMemory:
+    """Memory of one accelerator of a side."""
+
+    weights_bytes: Num
+    """Its share of the weights."""
+    cache_bytes: Num
+    """Cache of the requests it holds: prompts on prefill, prompts and output on decode."""
+    activation_bytes: Num
+    """Workspace of the fullest pass."""
+    usable_bytes: Num
+    """What it can give to the three."""
+    fits: Num
+    """Whether it does."""
+    batch_fits: Num
+    """Most requests the side holds at once, 0 where not one fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Memory of both sides."""
+
+    prefill: SideMemory
+    """At the scenario's batch."""
+    decode: SideMemory
+    """At the larger of batch and decode batch."""
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """One handoff, evaluated."""
 
@@ -102,8 +130,11 @@ class Evaluation:
     """From arrival to the last token."""
     bound: Any
     """`hidden`, `exposed`, `link` or `nothing`."""
+    memory: Memory
     verdict: str = ""
     """The answer in a sentence. Empty in a sweep."""
+    band_note: str = ""
+    """What a time elsewhere in its band would change of the answer; empty where nothing, and in a sweep."""
 
     def at(self, index: int) -> Evaluation:
         """The evaluation at one position of a one-dimensional sweep, as plain numbers."""

@@ -1,4 +1,4 @@
-"""The answer in a sentence, and the reason why a scenario is infeasible.
+"""The answer in a sentence.
 
 A sentence is a tuple of (text, meaning) parts: the one decisive quantity carries the meaning that
 colours it (`exposed`, `wire`, ...), all else carries an empty one.
@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from kvmodel.breakdown import transfer_terms
 from kvmodel.display import bytes_text, count_text, share_text, shared_time_unit, time_text
-from kvmodel.handoff import decode_memory, handoff, prefill_memory
+from kvmodel.flips import GAP_MARK, Flip, flip_of
+from kvmodel.handoff import handoff
 from kvmodel.parts import timeline_parts
 from kvmodel.plan import Plan, plan_of
 from kvmodel.progress import Amounts
+from kvmodel.reason import reason_of
 from kvmodel.results import Evaluation
 from kvmodel.scenario import Scenario
 
 Sentence = tuple[tuple[str, str], ...]
 
-GAP_MARK = 0.20
-"""Share of TTFT above which the gap gives back much of what disaggregation gains."""
+LONGEST = 125
+"""Characters of an answer sentence."""
 
 
 def plain(sentence: Sentence) -> str:
@@ -26,49 +28,32 @@ def plain(sentence: Sentence) -> str:
     return "".join(text for text, _ in sentence)
 
 
-def reason_of(plan: Plan, amounts: Amounts, scenario: Scenario) -> str:
-    """Why the scenario is infeasible and what would do; empty where it is feasible."""
-    if plan.refusal:
-        return plan.refusal
-    for phase in ("prefill", "decode"):
-        memory = (prefill_memory if phase == "prefill" else decode_memory)(plan, amounts)
-        if not memory.fits:
-            side = getattr(plan, phase)
-            gpus = side.rank_count
-            what = f"{bytes_text(memory.weights * gpus)} of weights"
-            if memory.weights <= memory.usable:
-                what += f" and {bytes_text(memory.cache * gpus)} of cache exceed"
-            else:
-                what += " do not fit on"
-            return f"{what} {gpus} × {side.accelerator.name} ({phase}): {remedy(scenario, amounts, phase)}"
-    return ""
-
-
-def remedy(scenario: Scenario, amounts: Amounts, phase: str) -> str:
-    """The smallest TP that fits, or that none does."""
-    tp = fitting_tp(scenario, amounts, phase)
-    if tp is not None and tp <= getattr(scenario, f"{phase}_tp"):
-        return "use attention DP 1"
-    return f"use TP {tp} or more" if tp else "no TP up to 64 fits"
-
-
-def fitting_tp(scenario: Scenario, amounts: Amounts, phase: str) -> int | None:
-    """The smallest power of two of TP at which a side fits and engines accept the layout."""
-    memory = prefill_memory if phase == "prefill" else decode_memory
-    for tp in (1, 2, 4, 8, 16, 32, 64):
-        trial = plan_of(scenario, **{f"{phase}_tp": tp, f"{phase}_attention_dp": 1})
-        if not getattr(trial, phase).refusal and memory(trial, amounts).fits:
-            return tp
-    return None
-
-
-def verdict_of(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation) -> str:
-    """The answer sentence as plain text."""
-    return plain(answer(plan, amounts, scenario, result))
-
-
 def answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation) -> Sentence:
-    """The answer sentence of one handoff: the first that holds."""
+    """The answer sentence of one handoff, with what the band of a time would change of it where there is room."""
+    return doubted(plan, amounts, scenario, result, flip_of(plan, amounts, result))
+
+
+def doubted(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation, flip: Flip | None) -> Sentence:
+    """The answer sentence with a flip that is known."""
+    return with_flip(_answer(plan, amounts, scenario, result), flip)
+
+
+def with_flip(sentence: Sentence, flip: Flip | None) -> Sentence:
+    """A sentence that ends in what the band would change; as it is where that would make it too long."""
+    if flip is None or len(plain(sentence)) + len(flip.clause) + 2 > LONGEST:
+        return sentence
+    *before, (last, meaning) = sentence
+    return (*before, (f"{last.removesuffix('.')}; {flip.clause}.", meaning))
+
+
+def verdict_and_note(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation) -> tuple[str, str]:
+    """The answer as plain text, and what the band of a time would change of it in a sentence of its own."""
+    flip = flip_of(plan, amounts, result)
+    return plain(doubted(plan, amounts, scenario, result, flip)), flip.note if flip else ""
+
+
+def _answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation) -> Sentence:
+    """The first sentence that holds."""
     reason = result.reason or (reason_of(plan, amounts, scenario) if not result.feasible else "")
     if reason:
         return ((reason[0].upper() + reason[1:] + ".", ""),)

@@ -23,10 +23,11 @@ KEYS: dict[str, Any] = {
     "transfer": ["lanes", "bandwidth_bytes_per_s", "messages", "seconds", "exposed_seconds"],
     "prefill": ["flop", "seconds", "low", "high"],
     "decode": ["step_seconds", "low", "high"],
+    "memory": ["prefill", "decode"],
 }
 EVALUATE = [
     "scenario", "feasible", "reason", "kv", "transfer", "prefill", "decode", "gap_seconds", "gap_share", "ttft_seconds",
-    "second_token_seconds", "tpot_seconds", "request_seconds", "bound", "verdict", "version",
+    "second_token_seconds", "tpot_seconds", "request_seconds", "bound", "memory", "verdict", "band_note", "version",
 ]  # fmt: skip
 MODEL = [
     "id", "name", "kv_bytes_per_token", "window_bytes_max", "state_bytes", "prompt_bytes", "total_params", "active_params", "assumed",

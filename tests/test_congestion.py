@@ -121,10 +121,10 @@ def test_decode_has_room_for_what_weights_and_decode_batch_leave() -> None:
     free = of(Scenario())
     plan = plan_of(Scenario())
     rank = 327_680 / 8
-    left = plan.decode.usable_bytes - plan.decode.rank_weights - rank * (8192 + 500)
+    left = plan.decode.usable_bytes - plan.decode.rank_weights - plan.decode.workspace.bytes(1, 1) - rank * (8192 + 500)
     assert free.pool_handoffs == left // (rank * 8192)
     assert of(Scenario(), decode_pool_gbytes=1.0).pool_handoffs == 1e9 // (rank * 8192) == 2
-    assert of(Scenario(decode_tp=2)).pool_handoffs == 0
+    assert of(Scenario(decode_tp=1)).pool_handoffs == 0
     pool = of(Scenario(), decode_pool_gbytes=1.0)
     step = evaluate(Scenario()).decode.step_seconds
     assert pool.pool_handoffs_per_second == pytest.approx(2 / (2 * 0.05368709 + step))

@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvmodel import Scenario, evaluate
+from kvmodel.capacity import decode_memory, prefill_memory
 from kvmodel.display import NARROW_SPACE
 from kvmodel.evaluate import amounts_of
-from kvmodel.handoff import decode_memory, prefill_memory
 from kvmodel.plan import plan_of
+from kvmodel.reason import reason_of
 from kvmodel.registry import accelerators, models
-from kvmodel.verdict import answer, plain, reason_of
+from kvmodel.verdict import answer, plain
 from tests.strategies import OVERLAPS, scenarios
 
 LONGEST = 125

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.answers import fitting_text, memory_text
 from app.charts.spec import Table, at
 from app.charts.timeline import Moment, moment
 from app.over import Over
 from kvmodel.display import bytes_both_text, bytes_text, count_text, digits, flop_text, rate_text, share_text, time_text
+from kvmodel.flips import flip_of
 from kvmodel.handoff import fixed_seconds
 from kvmodel.parts import timeline_parts
-from kvmodel.results import Evaluation
-from kvmodel.verdict import answer, plain
+from kvmodel.results import Evaluation, SideMemory
+from kvmodel.verdict import doubted, plain
 
 
 def moments(over: Over) -> list[Moment]:
@@ -22,8 +24,14 @@ def moments(over: Over) -> list[Moment]:
 
 def answer_table(over: Over) -> Table:
     """The answer sentence over the positions: coloured parts, and plain text."""
-    sentences = [answer(over.plan, over.amounts(i), over.scenario, row) for i, row in enumerate(over.rows)]
+    flips = over.table("flips", flips_table)["flip"]
+    sentences = [doubted(over.plan, over.amounts(i), over.scenario, row, flips[i]) for i, row in enumerate(over.rows)]
     return {"answer": [[list(part) for part in s] for s in sentences], "answer.text": [plain(s) for s in sentences]}
+
+
+def flips_table(over: Over) -> Table:
+    """What the bands of prefill and decode step would change at each position."""
+    return {"flip": [flip_of(over.plan, over.amounts(i), row) for i, row in enumerate(over.rows)]}
 
 
 def sum_unit(ttft: float) -> tuple[str, float]:
@@ -110,14 +118,29 @@ def behind_table(over: Over) -> Table:
     lane = rate_text(rows[0].transfer.bandwidth_bytes_per_s)
     lanes = f"{plan.lanes} lane{'s' if plan.lanes > 1 else ''}"
     batch = count_text(over.scenario.decode_batch)
+    notes = [f" {flip.note}" if flip else "" for flip in over.table("flips", flips_table)["flip"]]
     return {
         "b.kv": [f"{bytes_both_text(row.kv.prompt_bytes)} a request" for row in rows],
         "b.prefill": [_prefill_text(over, row) for row in rows],
-        "b.band": [_band(row.prefill.low, row.prefill.high, plan.prefill.time.rough) for row in rows],
+        "b.band": [
+            f"{_band(row.prefill.low, row.prefill.high, plan.prefill.time.rough)}.{note}" for row, note in zip(rows, notes, strict=True)
+        ],
         "b.wire": [_wire_text(row, f"{lane} × {lanes}", over.amounts(i).batch) for i, row in enumerate(rows)],
         "b.step": [f"{time_text(row.decode.step_seconds)} at {batch} in the batch" for row in rows],
-        "b.step_band": [_band(row.decode.low, row.decode.high, plan.decode.time.rough) for row in rows],
+        "b.step_band": [
+            f"{_band(row.decode.low, row.decode.high, plan.decode.time.rough)}.{note}" for row, note in zip(rows, notes, strict=True)
+        ],
+        "b.prefill_memory": [_memory(row.memory.prefill) for row in rows],
+        "b.prefill_parts": [memory_text(row.memory.prefill) for row in rows],
+        "b.decode_memory": [_memory(row.memory.decode) for row in rows],
+        "b.decode_parts": [memory_text(row.memory.decode) for row in rows],
     }
+
+
+def _memory(side: SideMemory) -> str:
+    """Weights, cache and workspace in one unit, and the batch that fits."""
+    parts = " + ".join(digits(count / 1e9) for count in (side.weights_bytes, side.cache_bytes, side.activation_bytes))
+    return f"{parts} of {bytes_text(side.usable_bytes)}; {fitting_text(side)}"
 
 
 def _wire_text(row: Evaluation, rate: str, batch: float) -> str:

@@ -39,6 +39,13 @@ SECTIONS = (
         "tokens, which the band's upper end includes.",
     ),
     (
+        "Memory",
+        "An accelerator holds its share of the weights, the cache of its requests and the workspace of one pass: BF16 for each token of "
+        "the pass, of the residual, a block's ends and the inside of the widest block, or 14 bytes for each logit, whichever is more. A "
+        "pass takes a chunk, or 8,192 tokens where none is stated. A side fits within 90 % of what the driver leaves to programs, which "
+        "for most accelerators is their GB read as GiB. What does not fit is timed all the same.",
+    ),
+    (
         "First token",
         "TTFT = prefill + exposed transfer + fixed handoff + admission + one decode step where decode makes the first token. Where prefill "
         "releases it, the gap falls between the first and the second token instead.",

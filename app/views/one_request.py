@@ -32,6 +32,11 @@ WIRE = (
     "1 GB is 10⁹ bytes."
 )
 STEP = "Weights touched and cache read from device memory, plus launch and all-reduce, each times a fitted constant."
+MEMORY = (
+    ". On each GPU: its share of the weights, the cache of the requests it holds (decode: with all their output), and the workspace "
+    "of a pass, which is the residual, ends and inside of the widest layer for each token, or the logits for each request, whichever "
+    "is more. Usable is 90\u202f% of the memory a program finds."
+)
 LEFT_OUT = "Left out: queueing, routing, the network outside the link. A calculation, not a measurement."
 
 
@@ -101,6 +106,20 @@ def behind(over: Over) -> list[Any]:
         row("Prefill time", at("b.prefill"), PREFILL, plan.prefill.accelerator, at("b.band")),
         row("Wire time", at("b.wire"), WIRE, plan.link),
         row("Decode step", at("b.step"), STEP, plan.decode.accelerator, at("b.step_band")),
+        row(
+            "Prefill memory",
+            at("b.prefill_memory"),
+            (at("b.prefill_parts"), MEMORY),
+            plan.prefill.accelerator,
+            page=plan.prefill.accelerator.hbm_visible_source,
+        ),
+        row(
+            "Decode memory",
+            at("b.decode_memory"),
+            (at("b.decode_parts"), MEMORY),
+            plan.decode.accelerator,
+            page=plan.decode.accelerator.hbm_visible_source,
+        ),
         row("Engine", plan.engine.name, plan.engine.notes or "No note.", plan.engine),
     ]
     narrow = registry.lossy_format(over.scenario.kv_dtype, over.scenario.wire_dtype)
@@ -109,11 +128,12 @@ def behind(over: Over) -> list[Any]:
     return [block("h2", "Behind the numbers", class_="kv-h2"), *rows, block("p", LEFT_OUT, class_="kv-note")]
 
 
-def row(name: str, short: Any, formula: str, source: Sourced, band: Any = None) -> dict[str, Any]:
-    """A folded row: the figure in short, then formula, band and source."""
-    url = source.source.split()[0].rstrip(",;")
-    link = block("a", url, href=url, target="_blank", rel="noopener") if url.startswith("https://") else source.source
-    details = [block("p", formula)]
+def row(name: str, short: Any, formula: Any, source: Sourced, band: Any = None, *, page: str = "") -> dict[str, Any]:
+    """A folded row: the figure in short, then formula, band and source, which is the record's own unless a `page` is named."""
+    text = page or source.source
+    url = text.split()[0].rstrip(",;")
+    link = block("a", url, href=url, target="_blank", rel="noopener") if url.startswith("https://") else text
+    details = [block("p", *(formula if isinstance(formula, tuple) else (formula,)))]
     if band is not None:
         details.append(block("p", "Band: ", band))
     details.append(block("p", "Source: ", link, f", checked {source.checked.isoformat()}"))

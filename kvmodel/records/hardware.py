@@ -27,7 +27,11 @@ class Accelerator(Sourced):
     hbm_bandwidth: BytesPerSecond
     """Device memory, read."""
     hbm_bytes: Bytes
-    """Device memory."""
+    """Device memory, as sold."""
+    hbm_visible: Bytes
+    """What the driver leaves to programs. Vendors' GB are 2^30 bytes for most accelerators and 10^9 for some."""
+    hbm_visible_source: str = Field(min_length=1)
+    """Where that figure was read."""
     scale_up_bandwidth: BytesPerSecond
     """To the other accelerators of the node (NVLink, Infinity Fabric, PCIe), one direction."""
     scale_up_quoted: str

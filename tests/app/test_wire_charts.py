@@ -73,7 +73,7 @@ def test_a_wall_stands_where_decode_has_no_more_room():
     table = shared(decode_pool_gbytes=8.0)
     assert table["g.room_at"][0] == 23
     assert "room for 23 arriving caches" in table["g.room_sentence"][0]
-    none = shared(scenario=Scenario(decode_tp=2))
+    none = shared(scenario=Scenario(decode_tp=1))
     assert none["g.room_sentence"][0].startswith("Decode has no room")
     assert none["g.room_at"][0] < 1e-6
 
