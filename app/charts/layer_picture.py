@@ -270,7 +270,7 @@ def _scale_texts(p: Picture, s: Shapes) -> tuple[str, str]:
     cut, row, tall = full > p.geometry.tall, f"{p.scale:.2g}{unit}", f"{count_text(full)}{unit}"
     if p.geometry.width <= NARROW:
         heights = f"true heights: decode {row}, prefill {tall}, cut" if cut else f"a decode row's true height is {row}"
-        return "one scale throughout; blue stays and is dropped", heights
+        return "one scale throughout; blue is dropped after the pass", heights
     drawn = f"a decode row is drawn {THIN:.0f}{unit}, its true height is {row}"
     more = f"; prefill's rows are cut, their true height is {tall}" if cut else ""
     return f"one scale throughout: {count_text(columns)} columns fill a side; blue is used inside the pass and dropped", drawn + more

@@ -30,7 +30,8 @@ EXCEPTIONS = (
     "last tokens; a layer that reads another layer's cache sends nothing."
 )
 COUNTED = (
-    "Each operand is read once and each result written once; scores stay on the chip; norms, rotations and activations are left out. "
+    "Each operand is read once, booked to the first operation that reads it, and each result written once; scores stay on the chip; norms, "
+    "rotations and activation functions are left out. "
     "Prefill counts the causal half of attention. Tensor parallelism divides FLOP and bytes alike, copies left out. Points lie on the "
     "roof: what a GPU could reach, not what it does."
 )
@@ -79,6 +80,8 @@ def _shape(key: str, m: Matrix, one: Pass) -> Any:
     rows: Any = "1" if one.phase == "decode" else at("o.rows" if m.learned else "o.new")
     columns: Any = at(f"{key}.keys") if keys else count_text(m.columns)
     parts = ["[", rows, f" × {inner}] [{inner} × ", columns, f"]{side}{where}"]
+    if keys and m.name == "attention values":
+        parts = ["[", rows, " × ", columns, "] [", columns, f" × {inner}]{side}{where}"]
     return {"tag": "span", "style": "white-space:nowrap", "children": parts}
 
 

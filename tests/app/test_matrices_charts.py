@@ -286,3 +286,11 @@ def test_chunks_are_triangles_and_windows_a_band():
 def area(points):
     pairs = zip(points, [*points[1:], points[0]], strict=True)
     return abs(sum(a[0] * b[1] - b[0] * a[1] for a, b in pairs)) / 2
+
+
+def test_values_are_weighted_by_the_scores_of_all_keys() -> None:
+    """P V: a row of keys times keys by the value's dimensions, not the shape of Q K."""
+    over = evaluate_over(Scenario(), "prompt_tokens", (8192,))
+    said = str(layer_tables.operations_block(over, 0, "Prefill"))
+    i = said.index("attention values")
+    assert "' × ', {'$at': 'Prefill.4.keys'}, '] [', {'$at': 'Prefill.4.keys'}, ' × 128], 64 side by side'" in said[i : i + 400]

@@ -20,8 +20,7 @@ VIEWS = {
 THEMES = ("light", "dark")
 
 
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (1280, "light")])
 @pytest.mark.parametrize("view", [*VIEWS, "/method"])
 def test_each_view_opens_cold_without_an_error_or_an_overflow(visit, view, width, theme):
     one = visit(width=width, theme=theme).open(view, charts=view != "/method")
