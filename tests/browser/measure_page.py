@@ -28,7 +28,7 @@ ARGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-VIEWS = ("/", "/?overlap=layer", "/critical-length", "/next-turn")
+VIEWS = ("/", "/?overlap=layer", "/critical-length", "/next-turn", "/wire", "/weighs", "/matrices")
 CHART = ".liveview-chart .main-svg"
 
 
