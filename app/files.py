@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from hashlib import sha256
+from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -37,19 +38,13 @@ def _theme(request: Request) -> str:
 @lru_cache(maxsize=256)
 def content(name: str, kind: str, query: str, theme: str, explorer: str, *, shared: bool) -> bytes:
     """A chart's file. `query` is that of a link. Raises KvModelError."""
-    chart, state = find_chart(name), from_link(dict(_pairs(query))).bare()
+    chart, state = find_chart(name), from_link(dict(parse_qsl(query))).bare()
     command = command_of(chart, state)
     if kind == "json":
         return rows.chart_json(chart, state, command).encode("utf-8")
     if kind == "csv":
         return rows.chart_csv(chart, state).encode("utf-8")
     return page.chart_html(chart, state, theme=theme, shared=shared, explorer=explorer, command=command).encode("utf-8")
-
-
-def _pairs(query: str) -> list[tuple[str, str]]:
-    from urllib.parse import parse_qsl
-
-    return parse_qsl(query)
 
 
 def embed(request: Request) -> Response:

@@ -12,6 +12,7 @@ import numpy as np
 from app.charts.marks import disc, line, note
 from app.charts.scale import log_axis, time_axis
 from app.charts.spec import Figure, Spec, Table, at, colour, four_digits
+from app.charts.tables import table_block
 from app.state import State
 from kvmodel.congestion import Congestion, congestion, curve
 from kvmodel.display import bytes_text, count_text, digits, share_text, time_text
@@ -186,14 +187,5 @@ def _layout(size: int) -> Spec:
 
 def failure_block() -> dict[str, Any]:
     """What each way of recovering costs, in a table."""
-    head = {"tag": "tr", "children": [_cell("th", text) for text in ("After a failure", *RECOVERIES)]}
-    body = [
-        {"tag": "tr", "children": [_cell("td", *title), *(_cell("td", at(f"g.{key}.{name}")) for name in RECOVERIES)]}
-        for key, title in FAILURE_ROWS
-    ]
-    table = {"tag": "table", "class": "kv-table", "children": [{"tag": "thead", "children": [head]}, {"tag": "tbody", "children": body}]}
-    return {"tag": "div", "class": "kv-scroll", "tabindex": "0", "role": "region", "aria-label": "Failed transfers", "children": [table]}
-
-
-def _cell(tag: str, *content: Any) -> dict[str, Any]:
-    return {"tag": tag, **({"scope": "col"} if tag == "th" else {}), "children": list(content)}
+    rows = [[{"tag": "span", "children": list(title)}, *(at(f"g.{key}.{name}") for name in RECOVERIES)] for key, title in FAILURE_ROWS]
+    return table_block("Failed transfers", ("After a failure", *RECOVERIES), rows, look="")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.charts.measured import CLOSE, Point
+from app.charts.tables import table_block
 from kvmodel import registry
 from kvmodel.display import bytes_text, digits, share_text, time_text
 
@@ -47,38 +48,12 @@ def rows_block(shown: Sequence[Point]) -> dict[str, Any]:
     """Every row in a table, the worst first, each with a link to its source."""
     heads = ("Published", "Bytes", "Measured", "Model", "Off by", "Bytes ÷ bandwidth")
     ordered = sorted(shown, key=lambda p: (abs(p.modelled / p.seconds - 1) <= CLOSE, -abs(math.log(p.ratio))))
-    table = {
-        "tag": "table",
-        "class": "kv-table",
-        "children": [
-            {"tag": "thead", "children": [{"tag": "tr", "children": [_cell("th", text) for text in heads]}]},
-            {"tag": "tbody", "children": [_row(p) for p in ordered]},
-        ],
-    }
-    return {
-        "tag": "div",
-        "class": "kv-scroll kv-long",
-        "tabindex": "0",
-        "role": "region",
-        "aria-label": "Published transfers",
-        "children": [table],
-    }
+    return table_block("Published transfers", heads, [_row(p) for p in ordered], look="", long=True)
 
 
-def _row(p: Point) -> dict[str, Any]:
-    link = {"tag": "a", "href": p.row.source, "target": "_blank", "rel": "noopener", "children": [p.row.id]}
+def _row(p: Point) -> list[Any]:
+    link = {"tag": "a", "href": p.row.source, "title": p.row.note, "target": "_blank", "rel": "noopener", "children": [p.row.id]}
     off = p.modelled / p.seconds - 1
     ideal = "–" if p.row.ideal_seconds is None else time_text(p.row.ideal_seconds) if p.row.ideal_seconds >= 1e-9 else "<1\u202fns"
-    cells = [
-        link,
-        bytes_text(p.bytes),
-        time_text(p.seconds),
-        time_text(p.modelled),
-        f"{'+' if off > 0 else '−'}{abs(off) * 100:.0f}\u202f%",
-        ideal,
-    ]
-    return {"tag": "tr", "title": p.row.note, "children": [_cell("td", cell) for cell in cells]}
-
-
-def _cell(tag: str, content: Any) -> dict[str, Any]:
-    return {"tag": tag, **({"scope": "col"} if tag == "th" else {}), "children": [content]}
+    off_by = f"{'+' if off > 0 else '−'}{abs(off) * 100:.0f}\u202f%"
+    return [link, bytes_text(p.bytes), time_text(p.seconds), time_text(p.modelled), off_by, ideal]

@@ -106,19 +106,9 @@ def behind(over: Over) -> list[Any]:
         row("Prefill time", at("b.prefill"), PREFILL, plan.prefill.accelerator, at("b.band")),
         row("Wire time", at("b.wire"), WIRE, plan.link),
         row("Decode step", at("b.step"), STEP, plan.decode.accelerator, at("b.step_band")),
-        row(
-            "Prefill memory",
-            at("b.prefill_memory"),
-            (at("b.prefill_parts"), MEMORY),
-            plan.prefill.accelerator,
-            page=plan.prefill.accelerator.hbm_visible_source,
-        ),
-        row(
-            "Decode memory",
-            at("b.decode_memory"),
-            (at("b.decode_parts"), MEMORY),
-            plan.decode.accelerator,
-            page=plan.decode.accelerator.hbm_visible_source,
+        *(
+            row(f"{name.title()} memory", at(f"b.{name}_memory"), (at(f"b.{name}_parts"), MEMORY), gpu, page=gpu.hbm_visible_source)
+            for name, gpu in (("prefill", plan.prefill.accelerator), ("decode", plan.decode.accelerator))
         ),
         row("Engine", plan.engine.name, plan.engine.notes or "No note.", plan.engine),
     ]

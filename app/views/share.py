@@ -9,6 +9,7 @@ import streamlit as st
 
 from app.behind import behind
 from app.catalog import CHARTS, VIEWS
+from app.charts.tables import table_block
 from app.export.command import command_of
 from app.live import block, static_block
 from app.state import State
@@ -56,10 +57,8 @@ def numbers(state: State, view: str) -> list[dict[str, Any]]:
 
 def table_of(rows: list[dict[str, Any]], title: str) -> dict[str, Any]:
     """Rows as a table; its head names the units as files do."""
-    head = block("tr", *(block("th", name.replace("_", " "), scope="col") for name in rows[0]))
-    body = [block("tr", *(block("td", _cell(value)) for value in row.values())) for row in rows]
-    table = block("table", block("thead", head), block("tbody", *body), class_="kv-table")
-    return block("div", table, class_="kv-scroll kv-long", tabindex="0", role="region", aria_label=title)
+    heads = [name.replace("_", " ") for name in rows[0]]
+    return table_block(title, heads, [[_cell(value) for value in row.values()] for row in rows], look="", long=True)
 
 
 def _cell(value: Any) -> str:
