@@ -13,6 +13,7 @@ VIEWS = {
     "/critical-length": "On InfiniBand NDR 400",
     "/next-turn": "Keep the history where it is",
     "/wire": "Decode waits 53.7",
+    "/interconnects": "NDR 400 carries no prompt of 8,192 tokens in one decode step",
     "/matrices": "Of everything one layer computes, only K and V cross",
     "/measured": "The model is within 25",
     "/weighs": "A prompt of 8,192 tokens weighs 2.68",
@@ -47,6 +48,7 @@ def test_1600_pixels_do_not_stretch_the_page(visit):
         ("/critical-length", "prompt_tokens"),
         ("/next-turn", "delta_tokens"),
         ("/wire", "prompt_tokens"),
+        ("/interconnects", "prompt_tokens"),
         ("/matrices", "prompt_tokens"),
     ],
 )
