@@ -19,17 +19,23 @@ VIEWS = (
     (method.show, "Method", "method"),
 )
 
+PATHS = [path for *_, path in VIEWS]
+
 
 def main() -> None:
-    """Show the view that the address names."""
+    """Show the view that the address names, by its path or by `?view=`; embedded, that view alone, sized to its frame."""
     st.set_page_config(page_title="KV handoff explorer", layout="wide", initial_sidebar_state="collapsed")
     apply_style()
-    pages = [st.Page(show, title=title, url_path=path, default=i == 0) for i, (show, title, path) in enumerate(VIEWS)]
-    page = st.navigation(pages, position="hidden" if st.context.is_embedded else "top")
+    embedded, asked = st.context.is_embedded, st.query_params.get("view")
+    front = asked if embedded and asked in PATHS else PATHS[0]
+    pages = [st.Page(show, title=title, url_path=path, default=path == front) for show, title, path in VIEWS]
+    page = st.navigation(pages, position="hidden" if embedded else "top")
+    if asked in PATHS and not embedded:
+        st.switch_page(pages[PATHS.index(asked)], query_params={k: v for k, v in st.query_params.items() if k != "view"})
     page.run()
     shown = next(path for _, title, path in VIEWS if title == page.title)
-    if "state" in st.session_state and not st.context.is_embedded:
-        share.draw(st.session_state["state"], shown)
+    if "state" in st.session_state:
+        (share.draw_embedded if embedded else share.draw)(st.session_state["state"], shown)
 
 
 main()
