@@ -17,6 +17,7 @@ from kvmodel.congestion import congestion as congested
 from kvmodel.evaluate import amounts_of, evaluate, sweep
 from kvmodel.matrices import Amount, layer_amounts
 from kvmodel.plan import placement_of, plan_of
+from kvmodel.sensitivity import sensitivity
 
 Row = dict[str, Any]
 
@@ -204,6 +205,15 @@ def _interconnects(state: State) -> list[Row]:
     return rows
 
 
+def _tornado(state: State) -> list[Row]:
+    rows = []
+    for turned in sorted(sensitivity(state.scenario), key=lambda turned: -float(turned.spread[0])):
+        numbers = {name: float(getattr(turned, name)[0]) for name in ("now", "half", "twice", "half_seconds", "twice_seconds")}
+        flips = {"flips_at": None if np.isnan(turned.flips_at[0]) else float(turned.flips_at[0]), "would": turned.would[0]}
+        rows.append({"input": turned.field, **numbers, **flips})
+    return rows
+
+
 _ROWS: dict[str, Callable[[State], list[Row]]] = {
     "timeline": _timeline,
     "levers": _levers,
@@ -217,6 +227,7 @@ _ROWS: dict[str, Callable[[State], list[Row]]] = {
     "growth": _growth,
     "layers": _layers,
     "interconnects": _interconnects,
+    "tornado": _tornado,
     "matrices": _matrices,
     "roofline": _roofline,
     "measured": _measured,

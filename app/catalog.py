@@ -9,7 +9,7 @@ from app.charts.spec import Table
 from app.live import Board
 from app.over import positions_of
 from app.state import State
-from app.views import critical_length, frame, interconnects, matrices, measured, next_turn, one_request, weighs, wire
+from app.views import critical_length, frame, interconnects, matrices, measured, next_turn, one_request, sensitivity, weighs, wire
 from kvmodel.errors import UnknownNameError
 
 
@@ -35,6 +35,7 @@ VIEWS = {
     "wire": View(wire.picture, wire.tables, wire.SLIDERS),
     "weighs": View(weighs.picture, weighs.tables, frame.PROMPT_SLIDERS),
     "interconnects": View(interconnects.picture, interconnects.tables, frame.PROMPT_SLIDERS),
+    "sensitivity": View(sensitivity.picture, sensitivity.tables, frame.PROMPT_SLIDERS),
     "matrices": View(matrices.picture, matrices.tables, frame.PROMPT_SLIDERS),
     "measured": View(measured.picture, measured.tables, frame.PROMPT_SLIDERS),
 }
@@ -65,6 +66,7 @@ CHARTS = {
         Chart("growth", "weighs", "growth_view", "Bytes of the cache against prompt length"),
         Chart("layers", "weighs", "layers_view", "The cache, layer by layer"),
         Chart("interconnects", "interconnects", "interconnects_view", "Every link against batch"),
+        Chart("tornado", "sensitivity", "tornado_view", "What moves the first token"),
         Chart("matrices", "matrices", "matrices_view", "One layer in prefill and in decode"),
         Chart("roofline", "matrices", "roofline_view", "Both phases under the roofline"),
         Chart("measured", "measured", "measured_view", "Published transfers and the model"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app.style import apply_style
-from app.views import critical_length, interconnects, matrices, measured, method, next_turn, one_request, share, weighs, wire
+from app.views import critical_length, interconnects, matrices, measured, method, next_turn, one_request, sensitivity, share, weighs, wire
 
 VIEWS = (
     (one_request.show, "One request", "one-request"),
@@ -14,6 +14,7 @@ VIEWS = (
     (wire.show, "On the wire", "wire"),
     (weighs.show, "What it weighs", "weighs"),
     (interconnects.show, "Interconnects", "interconnects"),
+    (sensitivity.show, "Sensitivity", "sensitivity"),
     (matrices.show, "Matrices", "matrices"),
     (measured.show, "Measured", "measured"),
     (method.show, "Method", "method"),

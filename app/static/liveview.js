@@ -73,7 +73,7 @@ function element(spec, watch) {
   if (typeof spec === "string") return document.createTextNode(spec);
   if ("$at" in spec) {
     const node = document.createTextNode("");
-    watch.push(look => { node.data = String(look.at(spec.$at)); });
+    watch.push(look => { node.data = String(fill(spec, look, {})); });
     return node;
   }
   const node = document.createElement(spec.tag ?? "span");

@@ -19,6 +19,7 @@ MODULES = {
     "next-turn": "next_turn",
     "wire": "wire",
     "interconnects": "interconnects",
+    "sensitivity": "sensitivity",
     "matrices": "matrices",
     "measured": "measured",
     "weighs": "weighs",

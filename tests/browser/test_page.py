@@ -14,6 +14,7 @@ VIEWS = {
     "/next-turn": "Keep the history where it is",
     "/wire": "Decode waits 53.7",
     "/interconnects": "NDR 400 carries no prompt of 8,192 tokens in one decode step",
+    "/sensitivity": "Prompt length moves the first token most, −197",
     "/matrices": "Of everything one layer computes, only K and V cross",
     "/measured": "The model is within 25",
     "/weighs": "A prompt of 8,192 tokens weighs 2.68",

@@ -1,0 +1,48 @@
+"""Sensitivity: which input moves the first token most, and where it flips the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from app.charts import tornado
+from app.charts.spec import Table
+from app.live import Board, block, first
+from app.state import State
+from app.views import frame
+
+NOTE = (
+    "Each input is turned by itself, all others as they are: solid is half of it, pale is twice, out from the first token as it is "
+    "now; +½ is half of the tokens that decode does not hold. The verdict is what bounds the transfer, and whether decode "
+    "waits more than 20\u202f% of the first token's time; it is tried up to 64 times either way."
+)
+
+
+def show() -> None:
+    """Draw the view at the scenario itself, the chart first; then send the tables to drag by."""
+    here = frame.frame("sensitivity")
+    board = picture(here.state)
+    with here.figure:
+        board.mount("tornado_view")
+    with here.answer:
+        board.mount("answer_view")
+    with here.rest:
+        board.mount("turned_view")
+    frame.show_inputs(board, here, partial(tables, here.state))
+
+
+def picture(state: State, _: Sequence[int] = ()) -> Board:
+    """The view's chart and table, at the scenario itself."""
+    scenario, board = state.scenario, frame.board_of(state, frame.PROMPT_SLIDERS)
+    order = tornado.order_of(scenario)
+    now = first(tables(state, "prompt_tokens", (scenario.prompt_tokens,)))
+    board.view("tornado_view", [tornado.tornado_figure(order)], now)
+    listed = [block("h2", "Where it flips", class_="kv-h2"), tornado.flips_block(order), block("p", NOTE, class_="kv-note")]
+    board.view("turned_view", listed, now, later=True)
+    frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
+    return board
+
+
+def tables(state: State, name: str, values: tuple[int, ...]) -> Table:
+    """Everything the view shows, over a slider's positions; rows stay in the scenario's own order."""
+    return tornado.tornado_table(state.scenario, name, values, tornado.order_of(state.scenario))
