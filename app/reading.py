@@ -32,7 +32,14 @@ MORE = (
 KNOBS = (
     ("Messages", ("message_seconds", "posting_threads", "posts_while_sending", "outstanding_messages", "kv_split", "fragmentation")),
     ("Copies", ("cross_layer", "gather", "staging_copies", "host_bounce", "skips_held", "early_prefix")),
-    ("Link and layout", ("achieved", "latency_seconds", "max_lanes_per_gpu", "mla_copies", "unequal_tp")),
+    (
+        "Link and layout",
+        ("nominal_link", "achieved", "latency_seconds", "nics_per_gpu", "max_lanes_per_gpu", "mla_copies", "keeps_all_chunked"),
+    ),
+    (
+        "Between the sides",
+        ("direction", "serial_below_tokens", "unequal_tp", "gathers_copied_heads", "nvfp4_equal_tp", "same_node_only"),
+    ),
     ("Fixed times", ("handoff_seconds", "admission_seconds", "handshake_seconds", "contact", "first_token", "released_by")),
 )
 """What the engine and the link have of their own, and a scenario may say otherwise."""

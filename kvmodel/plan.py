@@ -126,7 +126,7 @@ def build_plan(s: Structure) -> Plan:
         lane=lane_of(link, engine, None, extra.per_byte, _ceiling(engine, prefill, decode, lanes), posters=_posters(engine, *ranks)),
         extra=extra,
         overlap=overlap,
-        serial_below=engine.serial_below_tokens if s.overlap is None else 0,
+        serial_below=engine.serial_below_tokens if s.overlap is None or s.serial_below_tokens is not None else 0,
         handshake_seconds=engine.handshake_seconds if s.contact == "first" else 0.0,
         block=s.block_tokens or engine.block_tokens,
         chunk=s.chunk_tokens or engine.chunk_tokens or (DEFAULT_CHUNK_TOKENS if overlap == "chunk" else None),
@@ -212,7 +212,7 @@ def _lanes(s: Structure, model: ModelSpec, engine: Engine, link: Link, prefill: 
     latent = any(isinstance(group.attention, Mla | Compressed) for group in model.groups)
     one_reader = engine.mla_copies == "single" and latent
     sides = prefill.accelerator, decode.accelerator, prefill.attention_ranks, decode.attention_ranks
-    return derived_lanes(link, engine, *sides, one_reader=one_reader)
+    return derived_lanes(link, engine, *sides, one_reader=one_reader, nics_per_gpu=s.nics_per_gpu)
 
 
 def _stages(place: Placement, pp: int) -> tuple[ModelCache, ...]:

@@ -89,18 +89,27 @@ def wire_ratio(kv_dtype: str, wire_dtype: str) -> float:
 
 
 def derived_lanes(
-    link: Link, engine: Engine, sender: Accelerator, receiver: Accelerator, sender_tp: int, receiver_tp: int, *, one_reader: bool
+    link: Link,
+    engine: Engine,
+    sender: Accelerator,
+    receiver: Accelerator,
+    sender_tp: int,
+    receiver_tp: int,
+    *,
+    one_reader: bool,
+    nics_per_gpu: float | None = None,
 ) -> int:
     """Lanes an engine would use side by side: the NICs of the narrower side.
 
     One NIC a GPU multiplies with TP; a node's or a site's pipe does not; a cache that a single rank
-    reads travels on that rank's lane.
+    reads travels on that rank's lane. `nics_per_gpu` stands in place of the usual nodes'.
     """
     if link.scope == "site" or one_reader:
         return 1
     if link.scope == "node":
         return max(1, min(-(-sender_tp // sender.gpus_per_node), -(-receiver_tp // receiver.gpus_per_node)))
-    rails = 1.0 if link.scope == "same-node" else min(sender.nics_per_gpu, receiver.nics_per_gpu)
+    nics = min(sender.nics_per_gpu, receiver.nics_per_gpu) if nics_per_gpu is None else nics_per_gpu
+    rails = 1.0 if link.scope == "same-node" else nics
     rails = min(rails, engine.max_lanes_per_gpu or rails)
     return max(1, int(min(sender_tp, receiver_tp) * rails))
 

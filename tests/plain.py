@@ -132,9 +132,14 @@ def layer_messages(scenario: Scenario, plan: Plan, group: int, missing: int) -> 
     return max(1.0, blocks * split * apart) / together
 
 
+def nominal(scenario: Scenario) -> bool:
+    """Whether links count as nominal where nothing else is asked for."""
+    return engines()[scenario.engine].nominal_link if scenario.nominal_link is None else scenario.nominal_link == "yes"
+
+
 def latency_of(scenario: Scenario, plan: Plan) -> float:
     """Seconds from the last byte sent to the last byte usable."""
-    return float(own(scenario.latency_seconds, 0.0 if engines()[scenario.engine].nominal_link else links()[scenario.link].latency))
+    return float(own(scenario.latency_seconds, 0.0 if nominal(scenario) else links()[scenario.link].latency))
 
 
 def lane_bandwidth(scenario: Scenario, plan: Plan) -> float:
@@ -142,7 +147,7 @@ def lane_bandwidth(scenario: Scenario, plan: Plan) -> float:
     if scenario.link_gbytes_per_s is not None:
         return scenario.link_gbytes_per_s * 1e9
     link = links()[scenario.link]
-    bandwidth = link.bandwidth * own(scenario.achieved, 1.0 if engines()[scenario.engine].nominal_link else link.achieved)
+    bandwidth = link.bandwidth * own(scenario.achieved, 1.0 if nominal(scenario) else link.achieved)
     if scenario.host_bounce == "yes":
         nodes = min(
             math.ceil(scenario.prefill_tp / accelerators()[scenario.prefill_accelerator].gpus_per_node),
@@ -155,7 +160,7 @@ def lane_bandwidth(scenario: Scenario, plan: Plan) -> float:
 def layer_seconds(scenario: Scenario, plan: Plan, group: int, missing: LayerBytes) -> float:
     """Time one layer of the whole batch keeps its lane busy."""
     engine, wire = engines()[scenario.engine], plan.wires[group]
-    link_cost = 0.0 if engine.nominal_link else links()[scenario.link].message_seconds
+    link_cost = 0.0 if nominal(scenario) else links()[scenario.link].message_seconds
     cost = own(scenario.message_seconds, own(engine.message_seconds, link_cost))
     moved = missing.total * scenario.batch
     messages = layer_messages(scenario, plan, group, missing.missing) * scenario.batch
@@ -164,7 +169,7 @@ def layer_seconds(scenario: Scenario, plan: Plan, group: int, missing: LayerByte
     if in_flight is not None:
         send = max(send, (send + messages * latency_of(scenario, plan)) / in_flight)
     ranks = ranks_of(scenario)
-    posters = (ranks[0] if engine.direction == "push" else ranks[1]) / min(ranks)
+    posters = (ranks[0] if own(scenario.direction, engine.direction) == "push" else ranks[1]) / min(ranks)
     post = messages * cost / own(scenario.posting_threads, engine.posting_threads) / posters
     overlaps = engine.posts_while_sending if scenario.posts_while_sending is None else scenario.posts_while_sending == "yes"
     busy = max(send, post) if overlaps else send + post
@@ -201,7 +206,8 @@ def walk(scenario: Scenario) -> Walk:
     cuts = [*range(held, s, together), s]
     sizes = [layer_bytes(plan, g, s, known) for g in range(len(plan.wires))]
     busy = [layer_seconds(scenario, plan, g, size) for g, size in enumerate(sizes)]
-    short = scenario.overlap is None and s < engines()[scenario.engine].serial_below_tokens
+    engines_own = engines()[scenario.engine].serial_below_tokens if scenario.overlap is None else 0
+    short = s < own(scenario.serial_below_tokens, engines_own)
     overlap, head = "serial" if short else plan.overlap, 0.0 if scenario.prefill_seconds is not None else plan.prefill.time.head(batch)
 
     def compute(group: int, low: int, high: int) -> float:

@@ -112,6 +112,8 @@ def test_every_field_is_a_flag_in_both_spellings(name: str, capsys: Capture) -> 
         "first_token": "prefill",
         "released_by": "decode",
         "contact": "first",
+        "direction": "pull",
+        **dict.fromkeys(("nominal_link", "keeps_all_chunked", "gathers_copied_heads", "nvfp4_equal_tp", "same_node_only"), "yes"),
     }
     text = value.get(name, "2")
     flag = "--" + name.replace("_", "-")

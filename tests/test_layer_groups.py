@@ -12,7 +12,7 @@ from kvmodel.layer_groups import Grouped, best_group, layer_groups, sizes_of
 from kvmodel.plan import plan_of
 from tests.strategies import scenarios
 
-NOT_ASKED = {"early_prefix": "no", "first_token": None, "released_by": None}
+NOT_ASKED = {"early_prefix": "no", "serial_below_tokens": None, "first_token": None, "released_by": None}
 
 
 def groups(scenario: Scenario, *, together: bool = False) -> tuple[Grouped, ...]:

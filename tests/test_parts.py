@@ -38,7 +38,7 @@ def test_the_last_part_arrives_when_the_evaluation_says(scenario: Scenario) -> N
     assert left == pytest.approx(exposed, abs=near)
 
 
-@given(scenarios(overlap=st.sampled_from(("chunk", "layer", "layer-both"))))
+@given(scenarios(overlap=st.sampled_from(("chunk", "layer", "layer-both")), serial_below_tokens=None))
 def test_every_part_is_ready_and_has_crossed_as_walked(scenario: Scenario) -> None:
     assume(few_chunks(scenario))
     walked, parts = walk(scenario), drawn(scenario)
