@@ -22,7 +22,7 @@ ARRIVED = "arrived"
 IN_SIGHT = ("model", "prefill_tp", "decode_tp", "kv_dtype", "link")
 MORE = (
     ("Prefill side", ("prefill_accelerator", "prefill_pp", "prefill_attention_dp", "prefill_held_tokens", "weight_dtype")),
-    ("Wire", ("engine", "lanes", "shared_by", "wire_dtype", "block_tokens", "chunk_tokens")),
+    ("Wire", ("engine", "lanes", "shared_by", "wire_dtype", "block_tokens", "chunk_tokens", "group_layers")),
     (
         "Decode side",
         ("decode_accelerator", "decode_pp", "decode_attention_dp", "decode_held_tokens", "decode_batch", "output_tokens", "ep"),
@@ -129,7 +129,7 @@ def _overlap(session: Session, scenario: Scenario) -> str | None:
 def overlaps(scenario: Scenario) -> list[str]:
     """Overlaps the scenario's engine can have: decode starts layer by layer only where it makes the first token."""
     both = ["layer-both"] if (scenario.first_token or registry.engines()[scenario.engine].first_token) == "decode" else []
-    return ["serial", "chunk", "layer", *both]
+    return ["serial", "chunk", "layer", "layer-group", *both]
 
 
 def has_mla(model: str | ModelSpec) -> bool:

@@ -28,7 +28,7 @@ from kvmodel.records.transport import Constants
 from kvmodel.refusals import handoff_refusal
 from kvmodel.scenario import Scenario
 from kvmodel.structure import STRUCTURE, Structure
-from kvmodel.wire import LayerWire, copies_of, derived_lanes, layer_messages, spread_seconds, wire_ratio
+from kvmodel.wire import LayerWire, copies_of, derived_lanes, joins, layer_messages, spread_seconds, wire_ratio
 
 DEFAULT_CHUNK_TOKENS = 2048
 """Chunk where overlap is `chunk` and neither engine nor scenario states one: vLLM's smallest default
@@ -83,6 +83,8 @@ class Plan:
     lane: Lane
     extra: Extra
     overlap: str
+    group_layers: int | None
+    """Layers that leave together under `layer-group`; None for the best size."""
     serial_below: int
     """Prompts shorter than this are sent whole after prefill."""
     handshake_seconds: float
@@ -120,12 +122,13 @@ def build_plan(s: Structure) -> Plan:
         decode=decode,
         local=phase_time(_placement(s, "decode", model, engine, kv_dtype), "prefill"),
         cache=model_cache(model, kv_dtype=kv_dtype, keeps_all_chunked=engine.keeps_all_chunked),
-        wires=_wires(model, engine, kv_dtype, ratio, prefill, decode),
+        wires=_wires(model, engine, kv_dtype, ratio, prefill, decode, apart=overlap.startswith("layer")),
         runs=tuple((index, len(list(same))) for index, same in groupby(model.sequence)),
         lanes=lanes,
         lane=lane_of(link, engine, None, extra.per_byte, _ceiling(engine, prefill, decode, lanes), posters=_posters(engine, *ranks)),
         extra=extra,
         overlap=overlap,
+        group_layers=None if s.group_layers is None else min(s.group_layers, model.layers),
         serial_below=engine.serial_below_tokens if s.overlap is None or s.serial_below_tokens is not None else 0,
         handshake_seconds=engine.handshake_seconds if s.contact == "first" else 0.0,
         block=s.block_tokens or engine.block_tokens,
@@ -157,7 +160,7 @@ def _overlap(s: Structure, engine: Engine) -> str:
     """The overlap asked for, or the engine's own."""
     overlap = s.overlap or engine.overlap
     if overlap == "layer-both" and engine.first_token == "prefill":
-        allowed = "serial, chunk, layer"
+        allowed = "serial, chunk, layer, layer-group"
         raise BadScenarioError(f"overlap: got 'layer-both', but with {engine.id} prefill makes the first token; allowed: {allowed}")
     return overlap
 
@@ -191,7 +194,9 @@ def _side(s: Structure, phase: str, model: ModelSpec, engine: Engine, kv_dtype: 
     )
 
 
-def _wires(model: ModelSpec, engine: Engine, kv_dtype: str, ratio: float, prefill: Side, decode: Side) -> tuple[LayerWire, ...]:
+def _wires(
+    model: ModelSpec, engine: Engine, kv_dtype: str, ratio: float, prefill: Side, decode: Side, *, apart: bool
+) -> tuple[LayerWire, ...]:
     ranks = prefill.attention_ranks, decode.attention_ranks
     return tuple(
         LayerWire(
@@ -199,8 +204,9 @@ def _wires(model: ModelSpec, engine: Engine, kv_dtype: str, ratio: float, prefil
             layer_cache(group, kv_dtype=kv_dtype, keeps_all_chunked=engine.keeps_all_chunked),
             copies_of(group, engine, ranks[1]),
             ratio,
-            *layer_messages(group, engine, *ranks),
+            *layer_messages(group, engine, *ranks, apart=apart),
             spread_seconds(group, engine, ranks[1], decode.accelerator),
+            joins(group, engine, *ranks),
         )
         for group in model.groups
     )

@@ -89,6 +89,8 @@ class Scenario(Inputs):
     """How the handoff is done."""
     overlap: Overlap | None = Field(None, title="Overlap")
     """What crosses while prefill computes; None is the engine's own way."""
+    group_layers: Annotated[int, Field(ge=1, le=512)] | None = Field(None, title="Layers of a group")
+    """Layers that leave together where overlap is layer-group; None is the size that leaves least exposed."""
     block_tokens: int | None = Field(None, ge=1, le=65_536, title="Block tokens")
     """Tokens of a cache block; None is the engine's."""
     chunk_tokens: int | None = Field(None, ge=16, le=MAX_PROMPT_TOKENS, title="Chunk tokens")
@@ -126,7 +128,7 @@ class Scenario(Inputs):
     """Whether the bytes go through host memory on both sides; None is the engine's way."""
     max_lanes_per_gpu: Annotated[int, Field(ge=1, le=64)] | None = Field(None, title="Rails a GPU may use")
     """NICs one rank may use, where lanes are derived; None is the engine's."""
-    nics_per_gpu: Annotated[float, Field(ge=0.125, le=8)] | None = Field(None, title="NICs a GPU")
+    nics_per_gpu: Annotated[float, Field(gt=0, le=8)] | None = Field(None, title="NICs a GPU")
     """NICs a GPU has in the nodes of both sides, where lanes are derived; None is the usual node's."""
     mla_copies: Literal["per-rank", "single", "split"] | None = Field(None, title="MLA copies")
     """One latent for each decode rank, for a single reader, or in parts to all and gathered there; None is the engine's way."""

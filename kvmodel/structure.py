@@ -27,6 +27,7 @@ class Structure(NamedTuple):
     lanes: int | str
     engine: str
     overlap: str | None
+    group_layers: int | None
     block_tokens: int | None
     chunk_tokens: int | None
     achieved: float | None

@@ -36,6 +36,8 @@ class LayerWire:
     """Messages of a layer sent as one run: one for each rank that a rank exchanges heads with."""
     spread_per_byte: float = 0.0
     """Seconds a byte costs until every receiving rank has it, beyond the link."""
+    joined: bool = False
+    """Whether layers of the group that leave together share their messages."""
 
     def bytes(self, tokens: Num, known: Num) -> Num:
         """Bytes of one layer for one request whose receiver holds the first `known` tokens, copies included."""
@@ -128,11 +130,20 @@ def rank_slices(group: LayerGroup, prefill_ranks: int, decode_ranks: int) -> int
     return max(1, min(prefill_ranks, heads) // min(decode_ranks, heads))
 
 
-def layer_messages(group: LayerGroup, engine: Engine, prefill_ranks: int, decode_ranks: int) -> tuple[float, float, float]:
+def joins(group: LayerGroup, engine: Engine, prefill_ranks: int, decode_ranks: int) -> bool:
+    """Whether one message carries a block of all the layers of a group that leave together."""
+    sliced = bool(getattr(group.attention, "kv_heads", 0)) and prefill_ranks != decode_ranks
+    return engine.cross_layer and not engine.gathers and not sliced and not isinstance(group.attention, Linear)
+
+
+def layer_messages(
+    group: LayerGroup, engine: Engine, prefill_ranks: int, decode_ranks: int, *, apart: bool = False
+) -> tuple[float, float, float]:
     """(messages a block, messages a token, least messages) of one layer on one lane.
 
     A slice of a block's heads touches no other block's, so runs do not form across blocks, nor layers, unless the
-    engine gathers them first. Layers of a group that lie together share a message.
+    engine gathers them first. Layers of a group that lie together share a message, unless they leave `apart`, each
+    when it is computed.
     """
     slices = rank_slices(group, prefill_ranks, decode_ranks)
     unequal = bool(getattr(group.attention, "kv_heads", 0)) and prefill_ranks != decode_ranks
@@ -142,7 +153,7 @@ def layer_messages(group: LayerGroup, engine: Engine, prefill_ranks: int, decode
         return 0.0, float(engine.kv_split * slices), float(slices)
     if unequal:
         return float(engine.kv_split * slices), 0.0, float(slices)
-    share = 1.0 / group.count if engine.cross_layer else 1.0
+    share = 1.0 / group.count if joins(group, engine, prefill_ranks, decode_ranks) and not apart else 1.0
     return engine.kv_split * engine.fragmentation * share, 0.0, share
 
 

@@ -71,6 +71,7 @@ def _fields(longest: int) -> dict[str, st.SearchStrategy[Any]]:
         "shared_by": st.one_of(st.just(1), whole(1, 16)),
         "engine": st.sampled_from(sorted(engines())),
         "overlap": st.sampled_from((None, *OVERLAPS)),
+        "group_layers": whole(1, 100),
         "block_tokens": st.one_of(st.none(), whole(1, 1024)),
         "chunk_tokens": st.one_of(st.none(), whole(16, longest)),
         "prefill_seconds": st.one_of(st.none(), field("prefill_seconds")),

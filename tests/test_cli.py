@@ -112,6 +112,7 @@ def test_every_field_is_a_flag_in_both_spellings(name: str, capsys: Capture) -> 
         "first_token": "prefill",
         "released_by": "decode",
         "contact": "first",
+        "group_layers": "8",
         "direction": "pull",
         **dict.fromkeys(("nominal_link", "keeps_all_chunked", "gathers_copied_heads", "nvfp4_equal_tp", "same_node_only"), "yes"),
     }

@@ -14,7 +14,7 @@ from kvmodel.lane import Lane, extra_seconds, lane_of
 from kvmodel.plan import plan_of
 from kvmodel.registry import accelerators, engines, links
 from kvmodel.wire import copies_of, derived_lanes, wire_ratio
-from tests.plain import holdings, latency_of, layer_bytes, layer_messages, layer_seconds
+from tests.plain import group_seconds, holdings, latency_of, layer_bytes, layer_messages, layer_seconds
 from tests.strategies import scenarios, whole
 
 GQA_8K = 2_684_354_560  # Llama 3 70B, 8,192 tokens, bf16
@@ -24,13 +24,18 @@ GQA_8K = 2_684_354_560  # Llama 3 70B, 8,192 tokens, bf16
 def test_bytes_and_time_are_the_sum_over_layers_and_requests(scenario: Scenario) -> None:
     plan, result = plan_of(scenario), evaluate(scenario)
     _, known = holdings(scenario, plan)
-    sizes = [layer_bytes(plan, g, scenario.prompt_tokens, known) for g in plan.model.sequence]
-    busy = sum(layer_seconds(scenario, plan, g, size) for g, size in zip(plan.model.sequence, sizes, strict=True))
-    messages = sum(layer_messages(scenario, plan, g, scenario.prompt_tokens - known) for g in plan.model.sequence)
+    sizes = [layer_bytes(plan, g, scenario.prompt_tokens, known) for g in range(len(plan.wires))]
+    if plan.overlap == "layer-group":
+        layers, each = plan.model.sequence, scenario.group_layers or 1
+        spent = [group_seconds(scenario, plan, layers[i : i + each], sizes) for i in range(0, len(layers), each)]
+        busy, messages = (sum(column) for column in zip(*spent, strict=True))
+    else:
+        busy = sum(layer_seconds(scenario, plan, g, sizes[g]) for g in plan.model.sequence)
+        messages = scenario.batch * sum(layer_messages(scenario, plan, g, scenario.prompt_tokens - known) for g in plan.model.sequence)
     latency = latency_of(scenario, plan) if result.kv.wire_bytes else 0.0
-    assert result.kv.wire_bytes == pytest.approx(scenario.batch * sum(size.total for size in sizes))
+    assert result.kv.wire_bytes == pytest.approx(scenario.batch * sum(sizes[g].total for g in plan.model.sequence))
     assert result.transfer.seconds == pytest.approx(busy + latency)
-    assert result.transfer.messages == pytest.approx(scenario.batch * messages)
+    assert result.transfer.messages == pytest.approx(messages)
 
 
 @pytest.mark.parametrize(("decode_tp", "copies"), [(1, 1), (4, 1), (8, 1), (16, 2), (64, 8)])

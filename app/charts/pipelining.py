@@ -14,7 +14,13 @@ from app.over import Over
 from kvmodel.display import count_text, digits, time_text
 from kvmodel.evaluate import sweep
 
-NAMES = {"serial": "all at the end", "chunk": "chunk by chunk", "layer": "layer by layer", "layer-both": "layer by layer on both sides"}
+NAMES = {
+    "serial": "all at the end",
+    "chunk": "chunk by chunk",
+    "layer": "layer by layer",
+    "layer-group": "in groups of layers",
+    "layer-both": "layer by layer on both sides",
+}
 
 
 def pipelining_table(over: Over, overlaps: Sequence[str]) -> Table:

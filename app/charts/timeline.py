@@ -27,6 +27,7 @@ SMALL_SHARE = 0.03
 _PANEL_TOP, _PANEL = 72, 270
 
 Frame = dict[str, Any]
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,21 @@ class Moment:
     """Seconds at the right edge of the middle strip."""
     whole: float
     """Seconds at the right edge of the upper strip."""
+
+    @property
+    def serial(self) -> bool:
+        """Whether nothing crosses before prefill has ended."""
+        return bool(self.parts.wire_start[0] >= self.ready * (1 - 1e-12))
+
+    @property
+    def decode_layers(self) -> tuple[Array, Array]:
+        """Start and end of what decode runs without a break until the first token: the step, or runs of its layers."""
+        start, end = self.parts.decode_start, self.parts.decode_end
+        if start is None or end is None:
+            step = float(self.result.decode.step_seconds)
+            return np.array([self.decode_start]), np.array([self.decode_start + step])
+        fixed = float(self.result.gap_seconds - self.result.transfer.exposed_seconds)
+        return start + fixed, end + fixed
 
 
 def moment(plan: Plan, result: Evaluation, parts: Parts, output_tokens: int) -> Moment:
@@ -80,7 +96,9 @@ def _bar(start: float, end: float, span: float) -> list[int]:
 
 
 def _frame(m: Moment) -> Frame:
-    r, decode_end = m.result, m.decode_start + float(m.result.decode.step_seconds)
+    r, (begins, ends) = m.result, m.decode_layers
+    decode_end, late_end = float(ends[-1]), max(m.ready + float(r.transfer.exposed_seconds), float(m.parts.wire_end[-1]))
+    late_end = late_end if r.kv.wire_bytes > 0 else m.ready
     first = _units(r.ttft_seconds, m.reach)
     part = f"{m.parts.kind} %{{customdata}} of {count_text(m.parts.total)}"
     exposed_pixels = float(r.transfer.exposed_seconds) / m.reach * NARROW
@@ -88,9 +106,11 @@ def _frame(m: Moment) -> Frame:
         "t.strip_prefill": _bar(0.0, m.ready, m.whole),
         "t.strip_gap": _bar(m.ready, m.decode_start, m.whole),
         "t.strip_decode": _bar(m.decode_start, m.whole, m.whole),
-        "t.step": _bar(m.decode_start, decode_end, m.reach),
+        "t.step": _bar(float(begins[-1]), decode_end, m.reach),
+        "t.step_base": packed(begins[:-1] / m.reach * SCALE),
+        "t.step_x": packed(np.maximum((ends - begins)[:-1] / m.reach * SCALE, 1)),
         "t.later": _bar(decode_end, max(decode_end, min(m.whole, m.reach)), m.reach),
-        "t.fixed_bar": _bar(m.ready + float(r.transfer.exposed_seconds), m.decode_start, m.reach),
+        "t.fixed_bar": _bar(late_end, late_end + float(r.gap_seconds - r.transfer.exposed_seconds), m.reach),
         "t.ready": _units(m.ready, m.reach),
         "t.first": first,
         "t.first_place": "middle left" if first > 0.3 * SCALE else "middle right",
@@ -150,8 +170,9 @@ def _labels(m: Moment) -> Frame:
     p, r = m.parts, m.result
     span = time_text(max(0.0, m.whole - m.decode_start))
     each = f", {time_text(m.ready / p.total)} each" if _uniform(p.compute_end) else ""
+    size = f" of {p.layers}" if p.layers > 1 else ""
     drawn = f", drawn in {len(p.compute_end)} groups" if len(p.compute_end) < p.total else ""
-    prefill = f"<b>Prefill</b>  {count_text(p.total)} {p.kind}{'' if p.total == 1 else 's'}{each} = {time_text(m.ready)}"
+    prefill = f"<b>Prefill</b>  {count_text(p.total)} {p.kind}{'' if p.total == 1 else 's'}{size}{each} = {time_text(m.ready)}"
     frame: Frame = {
         "w.decode_text": f"decode {count_text(m.output_tokens)} token{'' if m.output_tokens == 1 else 's'}, {span}",
         "n.decode_text": f"decode, {span}",
@@ -173,7 +194,7 @@ def _wire_texts(m: Moment) -> list[str]:
     p, busy = m.parts, float(m.result.transfer.seconds)
     short = f"<b>Wire</b>  {bytes_text(m.layer_bytes)} a {p.kind}"
     tail = f"{short}, {time_text(busy / p.total)} each = {time_text(busy)}"
-    if m.plan.overlap == "serial":
+    if m.serial:
         return [f"{tail}, all of it exposed", tail, short]
     idle = [f"{tail}; idle {share_text(1 - busy / m.decode_start)} of the time"] if busy < 0.99 * m.decode_start else []
     return [*idle, tail, short]
@@ -182,7 +203,7 @@ def _wire_texts(m: Moment) -> list[str]:
 def _late_label(m: Moment, width: int, size: int) -> tuple[str, float, str, float]:
     """(label of the exposed part, where in seconds, its place there, pixels left of it)."""
     exposed = float(m.result.transfer.exposed_seconds)
-    if exposed <= 0 or m.plan.overlap == "serial":
+    if exposed <= 0 or m.serial:
         return "", 0.0, "middle right", float(width)
     short = f"<b>exposed {time_text(exposed)}</b>"
     pixels = width / m.reach
@@ -208,10 +229,10 @@ def _zoom(m: Moment) -> Frame:
     """The end of prefill, magnified until the last part can be seen."""
     p, r = m.parts, m.result
     exposed = max(float(r.transfer.exposed_seconds), 1e-9)
-    serial = m.plan.overlap == "serial"
+    serial, decode_start = m.serial, float(m.decode_layers[0][0])
     each = m.ready - float(p.compute_end[-2]) if len(p.compute_end) > 1 else m.ready
     low = max(0.0, m.ready - (2 * exposed if serial else 2.25 * each))
-    high = max(m.ready + 1.4 * (exposed if serial else each), m.decode_start + 0.35 * (m.decode_start - low))
+    high = max(m.ready + 1.4 * (exposed if serial else each), decode_start + 0.35 * (decode_start - low))
     span = high - low
     number = p.total // len(p.compute_end)
     ends = np.minimum((p.compute_end - low) / span, 1.0)
@@ -230,8 +251,8 @@ def _zoom(m: Moment) -> Frame:
         "z.prefill_text": [f"{p.kind} {i + 1}" if number == 1 else "" for i in show.tolist()],
         "z.late": late,
         "z.late_end": end,
-        "z.decode": _bar(m.decode_start - low, high - low, span),
-        "z.decode_start": _units(m.decode_start - low, span),
+        "z.decode": _bar(decode_start - low, high - low, span),
+        "z.decode_start": _units(decode_start - low, span),
         "z.ready": _units(m.ready - low, span),
         "w.late_text": _that_fits(end, WIDE, 13, f"{name} has no compute to hide behind: {shown} exposed", f"{shown} exposed"),
         "n.late_text": _that_fits(end, NARROW, 12, f"{name}: exposed", "exposed"),
@@ -270,7 +291,8 @@ def _zoom_ticks(low: float, high: float) -> Frame:
     return {"z.ticks": [_units(t - low, span) for t in ticks], "z.tick_text": [plain_time(t, step) for t in ticks]}
 
 
-def timeline_figure(*, magnified: bool) -> Figure:
-    """The figure over `timeline_table`."""
-    wide, narrow = (layout_of(prefix, size, magnified=magnified, cells=MAX_DRAWN, scale=SCALE) for prefix, size in (("w", 13), ("n", 12)))
+def timeline_figure(*, magnified: bool, both: bool = False) -> Figure:
+    """The figure over `timeline_table`; `both` where decode, too, runs layer by layer."""
+    drawn = {"magnified": magnified, "both": both, "cells": MAX_DRAWN, "scale": SCALE}
+    wide, narrow = (layout_of(prefix, size, **drawn) for prefix, size in (("w", 13), ("n", 12)))
     return Figure("timeline", wide, narrow, at("answer.text"))

@@ -25,13 +25,17 @@ Block = tuple[str, tuple[int, int], str, float, Spec]
 """Column of (length, base), row, colour, opacity, hatching."""
 
 
-def layout_of(prefix: str, size: int, *, magnified: bool, cells: int, scale: int) -> Spec:
-    """Traces and layout of one width; `prefix` names its columns, `cells` is the most there can be in a lane."""
+def layout_of(prefix: str, size: int, *, magnified: bool, both: bool, cells: int, scale: int) -> Spec:
+    """Traces and layout of one width; `prefix` names its columns, `cells` is the most there can be in a lane.
+
+    `both` draws runs of decode's layers before the last one.
+    """
 
     def own(name: str) -> Spec:
         return at(f"{prefix}.{name}")
 
     data = [_blocks(magnified), *_lanes(own, cells), _row(own("ticks"), 252, own("tick_text"), "muted", "middle center")]
+    data += [_bar(DECODE, at("t.step_x"), at("t.step_base"), "decode", cells=cells)] if both else []
     texts = _texts(own, scale)
     shapes = [area(at("t.wedge")), rule(at("t.ready"), 118, 240, "muted", 1, "dot"), rule(at("t.first"), 102, 240, "ink", 1.5)]
     if magnified:

@@ -21,7 +21,12 @@ def over(**fields):
 
 def drawn(o, *, magnified=False, index=None):
     table = request.answer_table(o) | timeline.timeline_table(request.moments(o), magnified=magnified)
-    return fill(timeline.timeline_figure(magnified=magnified).wide, table, o.at if index is None else index, LIGHT)
+    return fill(
+        timeline.timeline_figure(magnified=magnified, both=o.plan.overlap == "layer-both").wide,
+        table,
+        o.at if index is None else index,
+        LIGHT,
+    )
 
 
 def blocks(figure, row):
@@ -98,16 +103,41 @@ def test_texts_of_the_timeline_carry_the_published_numbers():
 
 
 @pytest.mark.parametrize("model", ["llama-3-70b", "gpt-oss-120b", "deepseek-v3", "qwen3-next-80b-a3b", "gemma-3-27b", "nemotron-3-super"])
-@pytest.mark.parametrize("overlap", ["serial", "chunk", "layer", "layer-both"])
+@pytest.mark.parametrize("overlap", ["serial", "chunk", "layer", "layer-group", "layer-both"])
 def test_every_position_of_every_kind_of_model_can_be_drawn(model, overlap):
     o = over(model=model, overlap=overlap)
     table = request.answer_table(o) | timeline.timeline_table(request.moments(o), magnified=True)
-    figure = timeline.timeline_figure(magnified=True)
+    figure = timeline.timeline_figure(magnified=True, both=overlap == "layer-both")
     for index in (0, o.at, len(o.values) - 1):
         for spec in (figure.wide, figure.narrow):
             filled = fill(spec, table, index, DARK)
             assert {t["type"] for t in filled["data"]} <= BASIC
             assert filled["layout"]["height"] == 478
+
+
+def test_groups_of_layers_are_drawn_and_their_size_is_said():
+    o = over(overlap="layer-group", group_layers=8, prefill_seconds=0.4)
+    figure = drawn(o)
+    assert len(cuts(figure, 133)) == 9
+    assert len(hidden_cells(figure)[0]) == 9
+    texts = [t for trace in figure["data"] if trace.get("mode") == "text" for t in trace["text"]]
+    assert any("10 layer groups of 8, 40.0\u202fms each = 400\u202fms" in t for t in texts)
+    best = drawn(over(overlap="layer-group", engine="vllm-nixl", cross_layer="yes", message_seconds=2e-5, fragmentation=1.0))
+    texts = [t for trace in best["data"] if trace.get("mode") == "text" for t in trace["text"]]
+    assert any("20 layer groups of 4" in t for t in texts)
+
+
+def test_decode_waits_for_each_layer_where_it_runs_layer_by_layer():
+    # a layer takes 33.6 ms over 1 GB/s and decode 0.25 ms: each waits for its cache
+    o = over(overlap="layer-both", link_gbytes_per_s=1.0, prefill_seconds=0.4, decode_step_seconds=0.02)
+    figure, unit = drawn(o), timeline.SCALE / (1.045 * o.rows[o.at].ttft_seconds)
+    earlier = next(t for t in figure["data"] if t["type"] == "bar" and t["y"][0] == 221)
+    arrivals = 0.005 + 0.033554432 * np.arange(1, 81)
+    kept = arrivals[arrivals > 0.4]
+    assert np.allclose(unpacked(earlier["base"])[1:], kept[:-1] * unit, atol=1)
+    last = blocks(figure, 221)[0]
+    assert last[0] == pytest.approx(kept[-1] * unit, abs=1)
+    assert (last[0] + last[1]) / unit == pytest.approx(o.rows[o.at].ttft_seconds, rel=1e-4)
 
 
 def test_more_than_160_parts_are_drawn_in_groups_and_said_so():

@@ -14,7 +14,7 @@ from kvmodel import Scenario, evaluate
 from kvmodel.display import time_text
 from kvmodel.traffic import Traffic
 
-OFFERED = ("serial", "chunk", "layer", "layer-both")
+OFFERED = ("serial", "chunk", "layer", "layer-group", "layer-both")
 
 
 def lengths(**fields):
@@ -49,7 +49,7 @@ def test_the_sentence_compares_with_sending_at_the_end():
 def test_prefill_that_makes_the_first_token_offers_no_start_on_both_sides():
     over, table = lengths(engine="splitwise")
     assert "p.layer-both" not in table
-    assert fill(pipelining.pipelining_figure(table, OFFERED[:3], "layer").narrow, table, over.at, DARK)
+    assert fill(pipelining.pipelining_figure(table, OFFERED[:4], "layer").narrow, table, over.at, DARK)
 
 
 def test_the_curve_starts_at_a_handoff_alone_and_climbs_with_the_number():
