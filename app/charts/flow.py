@@ -6,7 +6,7 @@ KV edges are as wide as their bytes; text edges are thin; an idle node is dotted
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +67,7 @@ def flow_table(rows: Sequence[TurnRow]) -> Table:
 def _flow_frame(row: TurnRow) -> dict[str, Any]:
     largest = max(max((e.bytes for e in row.by_key[key].edges), default=0.0) for key in DRAWN) or 1.0
     frame: dict[str, Any] = {}
+    arrows: dict[str, list[str]] = {prefix: [] for prefix in GEOMETRY}
     for index, key in enumerate(DRAWN):
         design = row.by_key[key]
         frame[f"f{index}.bytes"] = f"<b>{bytes_text(design.unique_bytes)}</b>"
@@ -75,22 +76,34 @@ def _flow_frame(row: TurnRow) -> dict[str, Any]:
             moved = sum(e.bytes for e in design.edges if (e.source, e.target) == (source, target))
             frame[f"f{index}.e{number}"] = bytes_text(moved) if moved else ""
             for prefix, geometry in GEOMETRY.items():
-                frame[f"{prefix}{index}.e{number}"] = _arrow(geometry, index, source, target, moved / largest) if moved else "M0,0Z"
-    return frame
+                arrows[prefix] += [_arrow(geometry, index, source, target, moved / largest)] if moved else []
+    return frame | {f"{prefix}.edges": "".join(drawn) or "M0,0Z" for prefix, drawn in arrows.items()}
 
 
 def _node_texts(index: int, key: Key, design: Design) -> dict[str, Any]:
-    local = key[0] == "sticky" and not any(e.bytes for e in design.edges)
+    local = _is_local(key, design)
     computed = f"prefills {count_text(design.prefill_tokens)}"
     decode = {"recompute": "KV unused", "pull-back": "lends its KV", "pool": "reads the rest"}.get(key[0], "lends its KV")
     return {
         f"f{index}.prefill": "idle" if local else computed,
         f"f{index}.decode": computed if local else decode,
-        f"f{index}.prefill_fill": colour("clear") if local else colour("soft_prefill"),
-        f"f{index}.prefill_line": colour("other") if local else colour("prefill"),
-        f"f{index}.prefill_dash": "dot" if local else "solid",
+        **(_node_looks(local) if key[0] == "sticky" else {}),
         f"f{index}.inner": _inner_text(design) if key[0] == "pool" else "",
         f"f{index}.nothing": bytes_text(0) if local else "",
+    }
+
+
+def _is_local(key: Key, design: Design) -> bool:
+    """Whether decode prefills by itself, so that the prefill node is idle."""
+    return key[0] == "sticky" and not any(e.bytes for e in design.edges)
+
+
+def _node_looks(idle: bool) -> dict[str, Any]:
+    """How the one prefill node looks that can be idle."""
+    return {
+        "f.idle_fill": colour("clear" if idle else "soft_prefill"),
+        "f.idle_line": colour("other" if idle else "prefill"),
+        "f.idle_dash": "dot" if idle else "solid",
     }
 
 
@@ -149,57 +162,44 @@ def _flow_layout(prefix: str) -> Spec:
     g = GEOMETRY[prefix]
     size = 13 if prefix == "w" else 12
     rows = -(-len(DRAWN) // g.columns)
-    shapes: list[Spec] = []
-    notes: list[Label] = []
-    for index, key in enumerate(DRAWN):
-        shapes += _picture_shapes(g, prefix, index, key)
-        notes += _picture_notes(g, index, key, size)
+    notes = [note for index, key in enumerate(DRAWN) for note in _picture_notes(g, index, key, size)]
     layout = {
         "height": rows * g.height + 4,
         "margin": {"l": 0, "r": 0, "t": 0, "b": 0},
         "xaxis": {"range": [-1, g.width + 1], "visible": False, "fixedrange": True},
         "yaxis": {"range": [rows * g.height + 2, -2], "visible": False, "showgrid": False, "fixedrange": True},
-        "shapes": shapes,
+        "shapes": _shapes(g, prefix),
     }
     return {"data": [labels(notes)], "layout": layout}
 
 
-def _picture_shapes(g: Geometry, prefix: str, index: int, key: Key) -> list[Spec]:
-    x, y = g.origin(index)
-    rule = {
-        "type": "line",
-        "layer": "below",
-        "x0": x,
-        "x1": x + g.cell,
-        "y0": y + 1,
-        "y1": y + 1,
-        "line": {"color": colour("line"), "width": 2},
-    }
-    boxes = [
-        _rect(g.box(index, "agent"), colour("clear"), colour("line"), "solid"),
-        _rect(g.box(index, "prefill"), at(f"f{index}.prefill_fill"), at(f"f{index}.prefill_line"), at(f"f{index}.prefill_dash")),
-        _rect(g.box(index, "decode"), colour("soft_decode"), colour("decode"), "solid"),
+def _shapes(g: Geometry, prefix: str) -> list[Spec]:
+    """All that is drawn alike in one path: redrawing costs by shape."""
+    every = range(len(DRAWN))
+    sticky = next(i for i in every if DRAWN[i][0] == "sticky")
+    rules = [(x, y + 1, x + g.cell, y + 1) for x, y in map(g.origin, every)]
+    idle = {"fillcolor": at("f.idle_fill"), "line": {"color": at("f.idle_line"), "width": 1, "dash": at("f.idle_dash")}}
+    return [
+        _path("".join(f"M{a:g},{b:g}L{c:g},{d:g}" for a, b, c, d in rules), "clear", "line", 2),
+        _path(_boxes(g, "agent", every), "clear", "line"),
+        _path(_boxes(g, "prefill", [i for i in every if i != sticky]), "soft_prefill", "prefill"),
+        {**_path(_boxes(g, "prefill", [sticky]), "clear", "other"), **idle},
+        _path(_boxes(g, "decode", every), "soft_decode", "decode"),
+        _path(_boxes(g, "pool", [i for i in every if DRAWN[i][0] == "pool"]), "soft_pool", "pool"),
+        _path("".join(_text_edges(g, index, DRAWN[index]) for index in every), "other", "other"),
+        {**_path(at(f"{prefix}.edges"), "wire", "wire", 0), "fillrule": "nonzero"},
     ]
-    if key[0] == "pool":
-        boxes.append(_rect(g.box(index, "pool"), colour("soft_pool"), colour("pool"), "solid"))
-    edges = [
-        {"type": "path", "path": at(f"{prefix}{index}.e{n}"), "fillcolor": colour("wire"), "line": {"width": 0}, "layer": "below"}
-        for n in range(len(_EDGES[key]))
-    ]
-    return [rule, *boxes, *_text_edges(g, index, key), *edges]
 
 
-def _rect(box: tuple[float, float, float, float], fill: Spec, line: Spec, dash: Spec) -> Spec:
-    return {
-        "type": "rect",
-        "layer": "below",
-        "x0": box[0],
-        "y0": box[1],
-        "x1": box[2],
-        "y1": box[3],
-        "fillcolor": fill,
-        "line": {"color": line, "width": 1, "dash": dash},
-    }
+def _path(path: Spec, fill: str, line: str, width: int = 1) -> Spec:
+    stroke = {"color": colour(line), "width": width}
+    return {"type": "path", "path": path, "layer": "below", "fillcolor": colour(fill), "line": stroke}
+
+
+def _boxes(g: Geometry, node: str, pictures: Iterable[int]) -> str:
+    """Outlines of a node in some of the pictures."""
+    boxes = (g.box(index, node) for index in pictures)
+    return "".join(f"M{x0:g},{y0:g}L{x1:g},{y0:g}L{x1:g},{y1:g}L{x0:g},{y1:g}Z" for x0, y0, x1, y1 in boxes)
 
 
 def _picture_notes(g: Geometry, index: int, key: Key, size: int) -> list[Label]:
@@ -251,24 +251,23 @@ def _edge_notes(g: Geometry, index: int, key: Key, size: int) -> list[Label]:
     return notes
 
 
-def _text_edges(g: Geometry, index: int, key: Key) -> list[Spec]:
+def _text_edges(g: Geometry, index: int, key: Key) -> str:
+    """The two thin arrows of a picture: where text travels."""
     agent = g.box(index, "agent")
     target = "decode" if key[0] == "sticky" else "prefill"
     box, back = g.box(index, target), g.box(index, "decode")
     down_x = agent[0] + 0.25 * (agent[2] - agent[0]) if target == "prefill" else agent[2] - 0.32 * (agent[2] - agent[0])
     into = (box[0] + box[2]) / 2 - (6 if target == "decode" else 0)
     out = (back[0] + back[2]) / 2 + 8
-    return [_line(down_x, agent[3] + 2, into, box[1] - 3), _line(out, back[1] - 2, agent[2] - 0.12 * (agent[2] - agent[0]), agent[3] + 3)]
+    return _thin(down_x, agent[3] + 2, into, box[1] - 3) + _thin(out, back[1] - 2, agent[2] - 0.12 * (agent[2] - agent[0]), agent[3] + 3)
 
 
-def _line(x0: float, y0: float, x1: float, y1: float) -> Spec:
-    """A thin arrow: where text travels."""
+def _thin(x0: float, y0: float, x1: float, y1: float) -> str:
     length = math.hypot(x1 - x0, y1 - y0)
     ux, uy = (x1 - x0) / length, (y1 - y0) / length
     bx, by = x1 - 7 * ux, y1 - 7 * uy
     head = [(bx - 3 * uy, by + 3 * ux), (x1, y1), (bx + 3 * uy, by - 3 * ux)]
-    path = f"M{x0:.1f},{y0:.1f}L{bx:.1f},{by:.1f}M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in head) + "Z"
-    return {"type": "path", "path": path, "fillcolor": colour("other"), "line": {"width": 1, "color": colour("other")}, "layer": "below"}
+    return f"M{x0:.1f},{y0:.1f}L{bx:.1f},{by:.1f}M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in head) + "Z"
 
 
 def _note(text: Spec, x: float, y: float, fill: str, size: int, anchor: str = "center") -> Label:

@@ -12,6 +12,11 @@ HATCH = {"fillmode": "overlay", "fgcolor": colour("bg"), "fgopacity": 0.55, "siz
 """Pattern of what is exposed: never told by colour alone."""
 
 
+def hatched(fill: str) -> Spec:
+    """Marker of hatched bars, all in one colour: Plotly knows no hatching over a list of colours."""
+    return {"color": colour(fill), "pattern": {**HATCH, "shape": "/"}}
+
+
 def line(x: Spec, y: Spec, tone: str, width: float, *, dash: str = "solid", **more: Any) -> Spec:
     """A line through points."""
     hover = {} if "hovertemplate" in more else {"hoverinfo": "skip"}

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.answers import fitting_text, memory_text
 from app.charts.spec import Table, at
-from app.charts.timeline import Moment, moment
+from app.charts.strips import Moment, moment
 from app.over import Over
 from kvmodel.display import bytes_both_text, bytes_text, count_text, digits, flop_text, rate_text, share_text, time_text
 from kvmodel.flips import flip_of

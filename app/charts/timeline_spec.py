@@ -1,6 +1,7 @@
 """The timeline's traces and layout: one axis, rows in pixels from the top, positions from the table.
 
-Redrawing costs by trace and by subplot, so all strips share one axis and bars alike share a trace.
+Redrawing costs by trace, by subplot and by mark, so all strips share one axis, bars alike share a trace, all
+words are one trace, and the cells of a lane are one path.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from app.charts.marks import HATCH, Label, area, labels, rule, words
+from app.charts.marks import HATCH, Label, area, labels, rule
 from app.charts.spec import Spec, at, colour
 
 ZOOM_TOP = (298, 470)
@@ -17,12 +18,15 @@ HEIGHT = {False: 296, True: 478}
 STRIP, PREFILL, WIRE, DECODE = (33, 22), (133, 18), (179, 18), (221, 18)
 ZOOM_PREFILL, ZOOM_WIRE, ZOOM_DECODE = (343, 22), (377, 22), (411, 22)
 """Centre and thickness of each row."""
-MOST_ROW_LABELS = 24
+TICKS = {"w": 9, "n": 5}
+"""Most ticks below the lanes, by layout."""
+ZOOM_TICKS, ZOOM_PARTS, ZOOM_SENT = 7, 10, 4
+"""Most ticks, parts of prefill and parts on the wire in the magnifier."""
 Own = Callable[[str], Spec]
 Text = tuple[Spec, Spec, int, str, Spec]
 """Text, x, y, colour, place."""
-Block = tuple[str, tuple[int, int], str, float, Spec]
-"""Column of (length, base), row, colour, opacity, hatching."""
+Block = tuple[Spec, Spec, tuple[int, int], str, float, Spec]
+"""Length, base, row, colour, opacity, what is said of it under the pointer."""
 
 
 def layout_of(prefix: str, size: int, *, magnified: bool, both: bool, cells: int, scale: int) -> Spec:
@@ -34,13 +38,18 @@ def layout_of(prefix: str, size: int, *, magnified: bool, both: bool, cells: int
     def own(name: str) -> Spec:
         return at(f"{prefix}.{name}")
 
-    data = [_blocks(magnified), *_lanes(own, cells), _row(own("ticks"), 252, own("tick_text"), "muted", "middle center")]
-    data += [_bar(DECODE, at("t.step_x"), at("t.step_base"), "decode", cells=cells)] if both else []
-    texts = _texts(own, scale)
+    data = [_blocks(magnified), _exposed(magnified), *_lanes(own, cells)]
+    data += [_boxes(DECODE, at("t.step_cells"), cells, 0, "decode")] if both else []
+    words = [Label(text, x, y, fill, size, place) for text, x, y, fill, place in _texts(own, scale)]
+    words += _ticks(f"{prefix}.tick", TICKS[prefix], 252)
     shapes = [area(at("t.wedge")), rule(at("t.ready"), 118, 240, "muted", 1, "dot"), rule(at("t.first"), 102, 240, "ink", 1.5)]
     if magnified:
-        data += _zoom(size)
-        texts += _zoom_texts(own, scale)
+        words += [Label(text, x, y, fill, size, place) for text, x, y, fill, place in _zoom_texts(own, scale)]
+        words += [
+            *(Label(at(f"{prefix}.part_text", i), at("z.part_middle", i), ZOOM_PREFILL[0], "bg", size) for i in range(ZOOM_PARTS)),
+            *(Label(at("z.sent_text", i), at("z.sent_end", i), ZOOM_WIRE[0], "wire_text", 12, "middle right") for i in range(ZOOM_SENT)),
+            *_ticks("z.tick", ZOOM_TICKS, 446),
+        ]
         shapes += [area(at("z.wedge")), rule(at("z.ready"), 328, 430, "muted", 1, "dot")]
     layout = {
         "height": HEIGHT[magnified],
@@ -50,52 +59,86 @@ def layout_of(prefix: str, size: int, *, magnified: bool, both: bool, cells: int
         "yaxis": {"range": [HEIGHT[magnified] - 8, 0], "visible": False, "showgrid": False, "fixedrange": True},
         "shapes": shapes,
     }
-    return {"data": [*data, labels([Label(text, x, y, fill, size, place) for text, x, y, fill, place in texts])], "layout": layout}
+    return {"data": [*data, labels(words)], "layout": layout}
 
 
 def _blocks(magnified: bool) -> Spec:
-    """Single bars: the upper strip, the decode row, and the magnifier's last part and decode step."""
+    """Single bars, each in a colour of its own: the upper strip, the lanes, and the magnifier's parts and decode step."""
+
+    def pair(name: str) -> tuple[Spec, Spec]:
+        return at(name, 0), at(name, 1)
+
     rows: list[Block] = [
-        ("t.strip_prefill", STRIP, "prefill", 1.0, ""),
-        ("t.strip_gap", STRIP, "exposed", 1.0, at("t.strip_hatch")),
-        ("t.strip_decode", STRIP, "decode", 0.55, ""),
-        ("t.prefill_bar", PREFILL, "prefill", 1.0, ""),
-        ("t.late_bar", WIRE, "exposed", 1.0, at("t.late_hatch")),
-        ("t.fixed_bar", WIRE, "other", 1.0, ""),
-        ("t.step", DECODE, "decode", 1.0, ""),
-        ("t.later", DECODE, "decode", 0.55, ""),
+        (*pair("t.strip_prefill"), STRIP, "prefill", 1.0, at("t.prefill_says")),
+        (*pair("t.strip_decode"), STRIP, "decode", 0.55, at("t.decode_says")),
+        (*pair("t.prefill_bar"), PREFILL, "prefill", 1.0, at("t.part_says")),
+        (*pair("t.wire_bar"), WIRE, "clear", 0.0, at("t.wire_says")),
+        (*pair("t.fixed_bar"), WIRE, "other", 1.0, at("t.fixed_says")),
+        (*pair("t.step"), DECODE, "decode", 1.0, at("t.step_says")),
+        (*pair("t.later"), DECODE, "decode", 0.55, at("t.decode_says")),
     ]
     if magnified:
-        rows += [("z.late", ZOOM_WIRE, "exposed", 1.0, "/"), ("z.decode", ZOOM_DECODE, "decode", 1.0, "")]
+        rows += [(*pair("z.decode"), ZOOM_DECODE, "decode", 1.0, at("t.step_says"))]
+        rows += [(at("z.part", i), at("z.part_base", i), ZOOM_PREFILL, "prefill", 1.0, at("t.part_says")) for i in range(ZOOM_PARTS)]
+        rows += [(at("z.sent", i), at("z.sent_base", i), ZOOM_WIRE, "wire", 1.0, at("t.wire_says")) for i in range(ZOOM_SENT)]
+    marker = {
+        "color": [colour(fill) for *_, fill, _, _ in rows],
+        "opacity": [opacity for *_, opacity, _ in rows],
+        "line": {"width": [1 if row == ZOOM_PREFILL else 0 for _, _, row, *_ in rows], "color": colour("panel")},
+    }
+    lengths = [(length, base, row) for length, base, row, *_ in rows]
+    return {**_bars(lengths), "marker": marker, "hovertemplate": [says for *_, says in rows]}
+
+
+def _exposed(magnified: bool) -> Spec:
+    """What nothing hides, hatched where it is wide enough to see: never told by colour alone."""
+    rows = [(at(name, 0), at(name, 1), row) for name, row in (("t.strip_gap", STRIP), ("t.late_bar", WIRE))]
+    hatch: list[Spec] = [at("t.strip_hatch"), at("t.late_hatch")]
+    if magnified:
+        rows.append((at("z.late", 0), at("z.late", 1), ZOOM_WIRE))
+        hatch.append("/")
+    marker = {"color": colour("exposed"), "pattern": {**HATCH, "shape": hatch}}
+    return {**_bars(rows), "marker": marker, "hovertemplate": at("t.exposed_says")}
+
+
+def _bars(rows: list[tuple[Spec, Spec, tuple[int, int]]]) -> Spec:
     return {
         "type": "bar",
         "orientation": "h",
-        "x": [at(name, 0) for name, *_ in rows],
-        "base": [at(name, 1) for name, *_ in rows],
-        "y": [place[0] for _, place, *_ in rows],
-        "width": [place[1] for _, place, *_ in rows],
-        "marker": {
-            "color": [colour(fill) for _, _, fill, _, _ in rows],
-            "opacity": [opacity for _, _, _, opacity, _ in rows],
-            "pattern": {**HATCH, "shape": [hatch for *_, hatch in rows]},
-        },
-        "hoverinfo": "skip",
+        "x": [length for length, _, _ in rows],
+        "base": [base for _, base, _ in rows],
+        "y": [row[0] for _, _, row in rows],
+        "width": [row[1] for _, _, row in rows],
     }
 
 
 def _lanes(own: Own, cells: int) -> list[Spec]:
-    numbers = {"customdata": list(range(1, cells + 1)), "hovertemplate": at("t.prefill_hover")}
     return [
-        _bar(WIRE, at("t.wire_x"), at("t.wire_base"), "wire", gap=own("wire_gap"), hovertemplate=at("t.wire_hover"), cells=cells),
-        _cuts(PREFILL, at("t.prefill_cuts"), own("gap"), cells, **numbers),
-        _cuts(WIRE, at("t.late_cuts"), own("wire_gap"), cells, hovertemplate=at("t.wire_hover")),
+        _boxes(WIRE, at("t.wire_cells"), cells, own("wire_gap"), "wire"),
+        _cuts(PREFILL, at("t.prefill_cuts"), own("gap"), cells),
+        _cuts(WIRE, at("t.late_cuts"), own("wire_gap"), cells),
     ]
 
 
-def _cuts(place: tuple[int, int], x: Spec, width: Spec, cells: int, **more: Any) -> Spec:
-    """Thin gaps between the cells of a bar."""
-    marker = {"symbol": "line-ns", "size": place[1], "line": {"width": width, "color": colour("panel")}}
-    return {"type": "scatter", "mode": "markers", "x": x, "y": [place[0]] * cells, "marker": marker, **more}
+def _boxes(row: tuple[int, int], x: Spec, cells: int, gap: Spec, fill: str) -> Spec:
+    """Boxes side by side as one filled path along their edges."""
+    top, bottom = row[0] - row[1] / 2, row[0] + row[1] / 2
+    return {**_path(x, [bottom, top] * cells + [bottom], "vh", gap), "fill": "toself", "fillcolor": colour(fill)}
+
+
+def _cuts(row: tuple[int, int], x: Spec, width: Spec, cells: int) -> Spec:
+    """Thin gaps between the cells of a bar: one line up and down, which passes from gap to gap outside the bar."""
+    outside = row[1] / 2 + 1
+    return _path(x, [row[0] - outside, row[0] + outside] * cells, "hv", width)
+
+
+def _path(x: Spec, y: list[float], shape: str, width: Spec) -> Spec:
+    line = {"shape": shape, "width": width, "color": colour("panel"), "simplify": False}
+    return {"type": "scatter", "mode": "lines", "x": x, "y": y, "line": line, "hoverinfo": "skip"}
+
+
+def _ticks(name: str, most: int, y: int) -> list[Label]:
+    return [Label(at(f"{name}_text", i), at(f"{name}s", i), y, "muted", 12) for i in range(most)]
 
 
 def _texts(own: Own, scale: int) -> list[Text]:
@@ -112,17 +155,6 @@ def _texts(own: Own, scale: int) -> list[Text]:
     ]
 
 
-def _zoom(size: int) -> list[Spec]:
-    inside = {"text": at("z.prefill_text"), "textposition": "inside", "insidetextanchor": "middle", "textangle": 0, "constraintext": "both"}
-    font = {"size": size, "color": colour("bg")}
-    return [
-        _bar(ZOOM_PREFILL, at("z.prefill_x"), at("z.prefill_base"), "prefill", gap=1, cells=8, textfont=font, **inside),
-        _bar(ZOOM_WIRE, at("z.wire_x"), at("z.wire_base"), "wire", cells=8),
-        _row(at("z.wire_end"), 377, at("z.wire_text"), "wire_text", "middle right"),
-        _row(at("z.ticks"), 446, at("z.tick_text"), "muted", "middle center"),
-    ]
-
-
 def _zoom_texts(own: Own, scale: int) -> list[Text]:
     return [
         (at("z.title"), round(0.008 * scale), 314, "body", "middle right"),
@@ -131,15 +163,7 @@ def _zoom_texts(own: Own, scale: int) -> list[Text]:
     ]
 
 
-def _bar(place: tuple[int, int], x: Spec, base: Spec, fill: str, **more: Any) -> Spec:
-    centre, thickness = place
-    marker: dict[str, Any] = {"color": colour(fill), "line": {"width": more.pop("gap", 0), "color": colour("panel")}}
-    if "hatch" in more:
-        marker["pattern"] = {**HATCH, "shape": more.pop("hatch")}
-    hover = {} if "hovertemplate" in more else {"hoverinfo": "skip"}
-    rows = [centre] * more.pop("cells", 1)
-    return {"type": "bar", "orientation": "h", "x": x, "base": base, "y": rows, "width": thickness, "marker": marker, **hover, **more}
-
-
-def _row(x: Spec, y: int, text: Spec, fill: str, place: str) -> Spec:
-    return words(x, [y] * MOST_ROW_LABELS, text, fill, 12, place=place)
+def padded(values: list[Any], most: int, blank: Any) -> list[Any]:
+    """The last `most` values, filled up with blanks: rows whose number changes keep their marks."""
+    kept = values[-most:]
+    return [*kept, *[blank] * (most - len(kept))]

@@ -1,14 +1,44 @@
-"""Bars of a turn: time to the first token, stacked, and unique KV moved."""
+"""Bars of a turn: time to the first token, stacked, and unique KV moved.
+
+Both panels share one axis of `SCALE` units and bars alike share a trace, because redrawing costs by trace and by
+subplot; rows are pixels from the top.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from app.charts.marks import HATCH, words
-from app.charts.spec import Figure, Spec, Table, at, colour, four_digits
+from app.charts.marks import Label, hatched, labels, rule
+from app.charts.spec import Figure, Spec, Table, at, colour
 from app.charts.turn import BARS, TITLES, TurnRow
+from kvmodel.designs import Design
 from kvmodel.display import bytes_text, shared_time_unit, time_text
+
+SCALE = 60_000
+"""Units of the axis, from the left of the first panel to the right edge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panels:
+    """Where the two panels stand: left edges and widths in units, their first rows' centres and the rows' pitch in pixels."""
+
+    time: tuple[int, int]
+    bytes: tuple[int, int]
+    room: float
+    """How much longer than the longest bar of time its panel is: room for the words."""
+    tops: tuple[float, float]
+    pitch: float
+    height: int
+    left: int
+
+
+PANELS = {
+    "w": Panels((0, 34_800), (39_600, 20_400), 1.3, (48, 48), 44.8, 250, 150),
+    "n": Panels((0, SCALE), (0, SCALE), 1.55, (46, 290), 40, 470, 134),
+}
+BYTES_ROOM = 1.32
 
 
 def bars_table(rows: Sequence[TurnRow]) -> Table:
@@ -19,65 +49,103 @@ def bars_table(rows: Sequence[TurnRow]) -> Table:
 
 def _frame(row: TurnRow) -> dict[str, Any]:
     found = [row.by_key[key] for key in BARS]
-    totals = [d.ttft_seconds for d in found]
-    waits = [max(0.0, d.wait_seconds) for d in found]
-    unit = shared_time_unit(*totals)
+    unit = shared_time_unit(*(d.ttft_seconds for d in found))
     stalls = [f"  stalls its neighbours {time_text(d.stall_seconds)}" if d.stall_seconds else "" for d in found]
-    return {
-        "t.prefill": four_digits([d.prefill_seconds for d in found]),
-        "t.wait": four_digits(waits),
-        "t.step": four_digits([d.step_seconds for d in found]),
-        "t.step_base": four_digits([d.prefill_seconds + wait for d, wait in zip(found, waits, strict=True)]),
-        "t.ttft": four_digits(totals),
-        "t.ttft_text": [f"\u2002<b>{time_text(v, unit)}</b>{stall}" for v, stall in zip(totals, stalls, strict=True)],
-        "t.bytes": four_digits([d.unique_bytes for d in found]),
+    frame: dict[str, Any] = {
+        "t.ttft_text": [f"\u2002<b>{time_text(d.ttft_seconds, unit)}</b>{stall}" for d, stall in zip(found, stalls, strict=True)],
         "t.bytes_text": [f"\u2002<b>{bytes_text(d.unique_bytes)}</b>" for d in found],
-        "t.wide": four_digits([0, max(totals) * 1.3]),
-        "t.narrow": four_digits([0, max(totals) * 1.55]),
-        "t.bytes_range": four_digits([0, max(1.0, *(d.unique_bytes for d in found)) * 1.32]),
+        "t.prefill_says": [_says("prefill", time_text(d.prefill_seconds)) for d in found],
+        "t.wait_says": [_says("transfer that nothing hides", time_text(max(0.0, d.wait_seconds))) for d in found],
+        "t.step_says": [_says("first decode step", time_text(d.step_seconds)) for d in found],
+        "t.bytes_says": [_says("unique KV moved", bytes_text(d.unique_bytes)) for d in found],
+    }
+    for prefix, panels in PANELS.items():
+        frame |= _bars(prefix, panels, found)
+    return frame
+
+
+def _says(what: str, amount: str) -> str:
+    return f"{what} {amount}<extra></extra>"
+
+
+def _bars(prefix: str, panels: Panels, found: Sequence[Design]) -> dict[str, list[int]]:
+    """Lengths, bases and ends of the bars in units."""
+    time = panels.time[1] / (panels.room * max(d.ttft_seconds for d in found))
+    moved = panels.bytes[1] / (BYTES_ROOM * max(1.0, *(d.unique_bytes for d in found)))
+    start, ends = panels.time[0], [d.ttft_seconds for d in found]
+    computed = [d.prefill_seconds for d in found]
+    waited = [d.prefill_seconds + max(0.0, d.wait_seconds) for d in found]
+
+    def lengths(low: Sequence[float], high: Sequence[float], scale: float) -> list[int]:
+        return [round(b * scale) - round(a * scale) for a, b in zip(low, high, strict=True)]
+
+    none = [0.0] * len(found)
+    return {
+        f"{prefix}.prefill": lengths(none, computed, time),
+        f"{prefix}.wait": lengths(computed, waited, time),
+        f"{prefix}.wait_base": [start + round(v * time) for v in computed],
+        f"{prefix}.step": lengths(waited, [w + d.step_seconds for w, d in zip(waited, found, strict=True)], time),
+        f"{prefix}.step_base": [start + round(v * time) for v in waited],
+        f"{prefix}.end": [start + round(v * time) for v in ends],
+        f"{prefix}.bytes": lengths(none, [d.unique_bytes for d in found], moved),
+        f"{prefix}.bytes_end": [panels.bytes[0] + round(d.unique_bytes * moved) for d in found],
     }
 
 
 def bars_figure() -> Figure:
     """Time to the first token, stacked, and unique KV moved."""
-    return Figure("turn-bars", _layout(narrow=False), _layout(narrow=True), "Time to first token and unique KV moved, by design")
+    return Figure("turn-bars", _layout("w"), _layout("n"), "Time to first token and unique KV moved, by design")
 
 
-def _bar(x: Spec, fill: str, **more: Any) -> Spec:
-    marker = {"color": colour(fill), **more.pop("marker", {})}
-    rows = list(range(len(BARS)))
-    return {"type": "bar", "orientation": "h", "x": x, "y": rows, "width": 0.42, "marker": marker, "hoverinfo": "skip", **more}
-
-
-def _layout(*, narrow: bool) -> Spec:
-    size, rows = 12 if narrow else 13, list(range(len(BARS)))
-    second = {"xaxis": "x2", "yaxis": "y2"}
-    data = [
-        _bar(at("t.prefill"), "prefill"),
-        _bar(at("t.wait"), "exposed", base=at("t.prefill"), marker={"pattern": {**HATCH, "shape": "/"}}),
-        _bar(at("t.step"), "decode", base=at("t.step_base")),
-        words(at("t.ttft"), rows, at("t.ttft_text"), "ink", size),
-        _bar(at("t.bytes"), "wire", **second),
-        words(at("t.bytes"), rows, at("t.bytes_text"), "wire_text", size, **second),
+def _layout(prefix: str) -> Spec:
+    panels, narrow, every = PANELS[prefix], prefix == "n", range(len(BARS))
+    size = 12 if narrow else 13
+    times, moved = ([top + panels.pitch * i for i in every] for top in panels.tops)
+    plain = [
+        *((at(f"{prefix}.prefill", i), panels.time[0], times[i], "prefill", at("t.prefill_says", i)) for i in every),
+        *((at(f"{prefix}.step", i), at(f"{prefix}.step_base", i), times[i], "decode", at("t.step_says", i)) for i in every),
+        *((at(f"{prefix}.bytes", i), panels.bytes[0], moved[i], "wire", at("t.bytes_says", i)) for i in every),
     ]
-    axis = {"showticklabels": False, "zeroline": True, "zerolinecolor": colour("line"), "fixedrange": True}
-    names = {"tickvals": rows, "ticktext": [TITLES[key] for key in BARS], "ticklabelstandoff": 6}
-    names |= {"range": [len(rows) - 0.5, -0.5], "showgrid": False, "fixedrange": True, "tickfont": {"color": colour("body"), "size": size}}
-    across, down = ([0, 1], [0, 1]) if narrow else ([0, 0.58], [0.66, 1])
-    upper, lower = ([0.55, 1], [0, 0.45]) if narrow else ([0, 1], [0, 1])
-    layout = {
-        "height": 470 if narrow else 250,
-        "margin": {"l": 134 if narrow else 150, "r": 0, "t": 26, "b": 0},
-        "barmode": "overlay",
-        "xaxis": {**axis, "range": at("t.narrow" if narrow else "t.wide"), "domain": across},
-        "xaxis2": {**axis, "range": at("t.bytes_range"), "domain": down, "anchor": "y2"},
-        "yaxis": {**names, "domain": upper},
-        "yaxis2": {**names, "domain": lower, "anchor": "x2", "showticklabels": narrow},
-        "annotations": [_head("Time to first token", 0.0, 1.0, size), _head("Unique KV moved this turn", down[0], lower[1], size)],
+    thick = 0.42 * panels.pitch
+    bars = {
+        **_bar([x for x, *_ in plain], [base for _, base, *_ in plain], [y for _, _, y, *_ in plain], thick),
+        "marker": {"color": [colour(fill) for *_, fill, _ in plain]},
+        "hovertemplate": [says for *_, says in plain],
     }
-    return {"data": data, "layout": layout}
+    waits = {
+        **_bar(at(f"{prefix}.wait"), at(f"{prefix}.wait_base"), times, thick),
+        "marker": hatched("exposed"),
+        "hovertemplate": at("t.wait_says"),
+    }
+    words = [
+        *_heads(panels, size),
+        *(Label(at("t.ttft_text", i), at(f"{prefix}.end", i), times[i], "ink", size, "middle right") for i in every),
+        *(Label(at("t.bytes_text", i), at(f"{prefix}.bytes_end", i), moved[i], "wire_text", size, "middle right") for i in every),
+        *(Label(f"{TITLES[BARS[i]]}\u2002", 0, y, "body", size, "middle left") for y, i in _named(times, moved)),
+    ]
+    half = panels.pitch / 2
+    edges = [rule(left, rows[0] - half, rows[-1] + half, "line", 1) for left, rows in ((panels.time[0], times), (panels.bytes[0], moved))]
+    layout = {
+        "height": panels.height,
+        "margin": {"l": panels.left, "r": 0, "t": 0, "b": 0},
+        "barmode": "overlay",
+        "xaxis": {"range": [0, SCALE], "visible": False, "fixedrange": True},
+        "yaxis": {"range": [panels.height, 0], "visible": False, "showgrid": False, "fixedrange": True},
+        "shapes": edges,
+    }
+    return {"data": [bars, waits, labels(words)], "layout": layout}
 
 
-def _head(text: str, x: float, y: float, size: int) -> Spec:
-    place = {"x": x, "y": y, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "yshift": 4}
-    return {"text": f"<b>{text}</b>", **place, "showarrow": False, "font": {"size": size, "color": colour("body")}}
+def _bar(x: Spec, base: Spec, y: Spec, width: float) -> Spec:
+    return {"type": "bar", "orientation": "h", "x": x, "base": base, "y": y, "width": width}
+
+
+def _heads(panels: Panels, size: int) -> list[Label]:
+    heads = ((panels.time[0], panels.tops[0], "Time to first token"), (panels.bytes[0], panels.tops[1], "Unique KV moved this turn"))
+    return [Label(f"<b>{text}</b>", x, top - 0.5 * panels.pitch - 12, "body", size, "middle right") for x, top, text in heads]
+
+
+def _named(times: Sequence[float], moved: Sequence[float]) -> list[tuple[float, int]]:
+    """Rows that carry a design's name: both panels' where they stand one above the other."""
+    rows = list(enumerate(times)) + (list(enumerate(moved)) if moved[0] != times[0] else [])
+    return [(y, i) for i, y in rows]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.charts.marks import HATCH, words
+from app.charts.marks import hatched, words
 from app.charts.scale import NARROW, WIDE
 from app.charts.spec import Figure, Spec, Table, at, colour, four_digits
 from app.over import Over
@@ -126,20 +126,15 @@ def where_figure(scenario: Scenario) -> Figure:
 def _layout(rows: Sequence[str], width: int) -> Spec:
     size, count = (13, len(rows) + 2) if width == WIDE else (12, len(rows) + 2)
     own, ideal = list(range(count - 1)), count - 1
-    tones = [MEANING.get(key, "wire") for key in rows]
-    fills = [colour(tone) for tone in [*tones, "exposed"]]
-    shapes = ["" if key in MEANING else "/" for key in rows]
-    bar = {
-        "type": "bar",
-        "orientation": "h",
-        "base": at("k.base"),
-        "x": at("k.length"),
-        "y": own,
-        "width": 0.5,
-        "marker": {"color": fills, "pattern": {**HATCH, "shape": [*shapes, "/"]}},
-        "hoverinfo": "skip",
-    }
-    least = {**bar, "base": [0], "x": at("k.ideal"), "y": [ideal], "marker": {"color": colour("other")}}
+    tones = [*(MEANING.get(key, "wire") for key in rows), "exposed"]
+    added = [i for i, key in enumerate(rows) if key not in MEANING]
+    plain = [i for i, key in enumerate(rows) if key in MEANING]
+    bars = [
+        _bar(plain, {"color": [colour(tones[i]) for i in plain]}),
+        *([_bar(added, hatched("wire"))] if added else []),
+        _bar([len(rows)], hatched("exposed")),
+    ]
+    least = {**bars[0], "base": [0], "x": at("k.ideal"), "y": [ideal], "marker": {"color": colour("other")}}
     names = [*(NAMES[key] for key in rows), f"<b>{TOTAL}</b>", ""]
     axis = {"showticklabels": False, "zeroline": True, "zerolinecolor": colour("muted"), "fixedrange": True, "showgrid": False}
     labels = {
@@ -156,4 +151,17 @@ def _layout(rows: Sequence[str], width: int) -> Spec:
         "yaxis": {**labels, "range": [count - 0.5, -0.5], "showgrid": False, "fixedrange": True},
     }
     texts = words(at("k.end"), own, at("k.text"), "body", size)
-    return {"data": [bar, least, texts, words(at("k.ideal"), [ideal], at("k.ideal_text"), "muted", size)], "layout": layout}
+    return {"data": [*bars, least, texts, words(at("k.ideal"), [ideal], at("k.ideal_text"), "muted", size)], "layout": layout}
+
+
+def _bar(rows: Sequence[int], marker: Spec) -> Spec:
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "base": [at("k.base", i) for i in rows],
+        "x": [at("k.length", i) for i in rows],
+        "y": list(rows),
+        "width": 0.5,
+        "marker": marker,
+        "hoverinfo": "skip",
+    }

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.charts import critical, levers, links, ratio, request, timeline
+from app.charts import critical, levers, links, ratio, request, strips, timeline
 from app.charts.scale import plain_time, round_ticks, text_width
 from app.charts.spec import fill, unpacked, used
 from app.over import evaluate_over, token_positions
@@ -30,20 +30,36 @@ def drawn(o, *, magnified=False, index=None):
 
 
 def blocks(figure, row):
-    """(base, length, colour, hatching) of the single bars of a row."""
-    bars = figure["data"][0]
-    marker = bars["marker"]
-    found = zip(bars["y"], bars["base"], bars["x"], marker["color"], marker["pattern"]["shape"], strict=True)
-    return [rest for y, *rest in found if y == row]
+    """(base, length, colour, hatching) of the single bars of a row that are seen, the exposed ones last."""
+    plain, exposed = figure["data"][:2]
+    every = [
+        *zip(plain["y"], plain["base"], plain["x"], plain["marker"]["color"], [""] * len(plain["y"]), strict=True),
+        *((*bar, exposed["marker"]["color"], hatch) for *bar, hatch in _hatched(exposed)),
+    ]
+    return [rest for y, *rest in every if y == row and rest[2] != LIGHT["clear"]]
+
+
+def _hatched(bars):
+    return zip(bars["y"], bars["base"], bars["x"], bars["marker"]["pattern"]["shape"], strict=True)
 
 
 def cuts(figure, row):
-    return next(unpacked(t["x"]) for t in figure["data"] if t.get("mode") == "markers" and t["y"][0] == row)
+    """Where a row's bar is cut: the path goes through each place once, after it has begun at the first."""
+    path = next(t for t in figure["data"] if t.get("mode") == "lines" and t["line"]["shape"] == "hv" and np.mean(t["y"][:2]) == row)
+    first, *rest = unpacked(path["x"]) or [None]
+    assert rest[:1] in ([], [first])
+    return rest
 
 
 def hidden_cells(figure):
-    wire = next(t for t in figure["data"] if t["type"] == "bar" and t["y"][0] == 179)
-    return unpacked(wire["base"]), unpacked(wire["x"])
+    """(left edges, lengths) of the boxes of the wire's path."""
+    wire = next(t for t in figure["data"] if t.get("fill") == "toself" and np.mean(t["y"][:2]) == 179)
+    x, y = unpacked(wire["x"]), wire["y"]
+    low, high = x[0:-1:2], x[1::2]
+    assert len(y) >= len(x)
+    assert {y[0], y[2]} == {188}
+    assert {y[1], y[3]} == {170}
+    return low, [b - a for a, b in zip(low, high, strict=True)]
 
 
 def test_layers_of_prefill_fill_its_lane_to_scale():
@@ -51,18 +67,18 @@ def test_layers_of_prefill_fill_its_lane_to_scale():
     figure, reach = drawn(o), 1.045 * o.rows[o.at].ttft_seconds
     [[base, length, fill_colour, _]] = blocks(figure, 133)
     assert (base, fill_colour) == (0, LIGHT["prefill"])
-    assert length == pytest.approx(0.4 / reach * timeline.SCALE, abs=1)
+    assert length == pytest.approx(0.4 / reach * strips.SCALE, abs=1)
     assert np.allclose(cuts(figure, 133), length * np.arange(1, 80) / 80, atol=1)
 
 
 def test_hidden_layers_leave_one_exposed_cell():
     o = over(overlap="layer", prefill_seconds=0.4)
     figure, e = drawn(o), o.rows[o.at]
-    x = e.transfer.seconds / 80 / (1.045 * e.ttft_seconds) * timeline.SCALE
+    x = e.transfer.seconds / 80 / (1.045 * e.ttft_seconds) * strips.SCALE
     base, length = hidden_cells(figure)
     assert len(base) == 79
     assert np.allclose(length, x, atol=1.5)
-    late, fixed = blocks(figure, 179)
+    fixed, late = blocks(figure, 179)
     assert late[1] == pytest.approx(x, abs=1.5)
     assert late[2] == LIGHT["exposed"]
     assert fixed[1:3] == [0, LIGHT["other"]]
@@ -76,8 +92,8 @@ def test_serial_exposes_every_cell_after_prefill():
 
 
 def test_exposed_is_hatched_wherever_it_is_wide_enough_to_see():
-    assert blocks(drawn(over(link="ethernet-10")), 179)[0][3] == "/"
-    assert blocks(drawn(over(overlap="layer")), 179)[0][3] == ""
+    assert blocks(drawn(over(link="ethernet-10")), 179)[-1][3] == "/"
+    assert blocks(drawn(over(overlap="layer")), 179)[-1][3] == ""
 
 
 def test_the_magnifier_appears_only_below_three_per_cent_of_the_first_token():
@@ -89,10 +105,11 @@ def test_the_magnifier_appears_only_below_three_per_cent_of_the_first_token():
 def test_the_magnifier_draws_the_last_layer_as_wide_as_its_time():
     o = over(overlap="layer", prefill_seconds=0.4)
     figure = drawn(o, magnified=True)
-    last = next(t for t in figure["data"] if t["type"] == "bar" and t["y"][0] == 343)
-    assert last["text"][-1] == "layer 80"
-    x, widths = o.rows[o.at].transfer.seconds / 80, unpacked(last["x"])
-    [[_, late, _, _]] = blocks(figure, 377)
+    parts = [part for part in blocks(figure, 343) if part[1]]
+    words = figure["data"][-1]
+    assert "layer 80" in [text for text, y in zip(words["text"], words["y"], strict=True) if y == 343]
+    x, widths = o.rows[o.at].transfer.seconds / 80, [length for _, length, *_ in parts]
+    late = blocks(figure, 377)[-1][1]
     assert late / widths[-1] == pytest.approx(x / (0.4 / 80), rel=0.02)
 
 
@@ -130,11 +147,11 @@ def test_groups_of_layers_are_drawn_and_their_size_is_said():
 def test_decode_waits_for_each_layer_where_it_runs_layer_by_layer():
     # a layer takes 33.6 ms over 1 GB/s and decode 0.25 ms: each waits for its cache
     o = over(overlap="layer-both", link_gbytes_per_s=1.0, prefill_seconds=0.4, decode_step_seconds=0.02)
-    figure, unit = drawn(o), timeline.SCALE / (1.045 * o.rows[o.at].ttft_seconds)
-    earlier = next(t for t in figure["data"] if t["type"] == "bar" and t["y"][0] == 221)
+    figure, unit = drawn(o), strips.SCALE / (1.045 * o.rows[o.at].ttft_seconds)
+    earlier = next(t for t in figure["data"] if t.get("fill") == "toself" and np.mean(t["y"][:2]) == 221)
     arrivals = 0.005 + 0.033554432 * np.arange(1, 81)
     kept = arrivals[arrivals > 0.4]
-    assert np.allclose(unpacked(earlier["base"])[1:], kept[:-1] * unit, atol=1)
+    assert np.allclose(unpacked(earlier["x"])[2:-1:2], kept[:-1] * unit, atol=1)
     last = blocks(figure, 221)[0]
     assert last[0] == pytest.approx(kept[-1] * unit, abs=1)
     assert (last[0] + last[1]) / unit == pytest.approx(o.rows[o.at].ttft_seconds, rel=1e-4)
@@ -285,9 +302,9 @@ def test_the_upper_strip_is_the_request_to_scale_and_says_its_decode_time(fields
     e = o.rows[o.at]
     figure = drawn(o)
     start = (e.prefill.seconds + e.gap_seconds) / e.request_seconds
-    decode = blocks(figure, 33)[2]
-    assert decode[0] + decode[1] == timeline.SCALE
-    assert decode[0] == pytest.approx(start * timeline.SCALE, abs=2)
+    decode = next(b for b in blocks(figure, 33) if b[2] == LIGHT["decode"])
+    assert decode[0] + decode[1] == strips.SCALE
+    assert decode[0] == pytest.approx(start * strips.SCALE, abs=2)
     texts = " ".join(t for trace in figure["data"] if trace.get("mode") == "text" for t in trace["text"])
     assert time_text(e.request_seconds - e.prefill.seconds - e.gap_seconds) in texts
 
@@ -295,7 +312,7 @@ def test_the_upper_strip_is_the_request_to_scale_and_says_its_decode_time(fields
 def test_fixed_handoff_time_is_drawn_and_in_the_sum():
     o = over(engine="vllm-nixl")
     fixed = next(b for b in blocks(drawn(o), 179) if b[2] == LIGHT["other"])
-    assert fixed[1] == pytest.approx(0.007 / (1.045 * o.rows[o.at].ttft_seconds) * timeline.SCALE, abs=2)
+    assert fixed[1] == pytest.approx(0.007 / (1.045 * o.rows[o.at].ttft_seconds) * strips.SCALE, abs=2)
     assert "kv-swatch-other" in str(request.sum_block(o))
 
 

@@ -53,17 +53,38 @@ def test_a_long_turn_wakes_the_prefill_side_of_sticky_routing():
     table = flow.flow_table(rows)
     index = values.index(65_536)
     assert table["f3.prefill"][index] == "prefills 65,536"
-    assert table["w3.e0"][index] != "M0,0Z"
-    assert table["w3.e0"][values.index(1024)] == "M0,0Z"
+    assert len(arrows(table["w.edges"][index])) == len(arrows(table["w.edges"][values.index(1024)])) + 2
+
+
+def arrows(path):
+    return [part for part in path.split("M") if part]
 
 
 def test_bars_of_a_turn_stack_to_its_first_token():
     values, rows = turn_rows(engine="vllm-nixl")
-    table = turn_bars.bars_table(rows)
-    i = values.index(2_000)
-    for k, key in enumerate(turn.BARS):
-        total = table["t.step_base"][i][k] + table["t.step"][i][k]
-        assert total == pytest.approx(rows[i].by_key[key].ttft_seconds, rel=2e-3)
+    table, i = turn_bars.bars_table(rows), values.index(2_000)
+    longest = max(rows[i].by_key[key].ttft_seconds for key in turn.BARS)
+    for prefix, panels in turn_bars.PANELS.items():
+        for k, key in enumerate(turn.BARS):
+            one = {name: table[f"{prefix}.{name}"][i][k] for name in ("prefill", "wait", "wait_base", "step", "step_base", "end")}
+            assert one["wait_base"] == panels.time[0] + one["prefill"]
+            assert one["step_base"] == one["wait_base"] + one["wait"]
+            assert one["end"] == pytest.approx(one["step_base"] + one["step"], abs=1)
+            share = rows[i].by_key[key].ttft_seconds / longest
+            assert one["end"] - panels.time[0] == pytest.approx(share * panels.time[1] / panels.room, abs=1)
+
+
+def test_bars_of_a_turn_are_as_long_as_their_bytes_and_stay_in_their_panel():
+    values, rows = turn_rows()
+    table, i = turn_bars.bars_table(rows), values.index(2_000)
+    moved = [rows[i].by_key[key].unique_bytes for key in turn.BARS]
+    for prefix, panels in turn_bars.PANELS.items():
+        figure = fill(turn_bars.bars_figure().wide if prefix == "w" else turn_bars.bars_figure().narrow, table, i, LIGHT)
+        bars = figure["data"][0]
+        orange = [x for x, fill_colour in zip(bars["x"], bars["marker"]["color"], strict=True) if fill_colour == LIGHT["wire"]]
+        assert orange == pytest.approx([max(orange) * b / max(moved) for b in moved], abs=1)
+        assert max(b + x for b, x in zip(bars["base"], bars["x"], strict=True)) < turn_bars.SCALE
+        assert len(set(bars["y"])) == len(turn.BARS) * (1 if panels.tops[0] == panels.tops[1] else 2)
 
 
 def test_the_turn_answers_with_bytes_and_first_tokens():

@@ -125,8 +125,10 @@ def waited(**fields):
 def test_bars_of_the_wait_begin_where_the_last_ended_and_add_up(fields):
     over, table = waited(**fields)
     figure = fill(where.where_figure(over.scenario).wide, table, over.at, LIGHT)
-    bar = figure["data"][0]
-    *terms, total = zip(bar["base"], bar["x"], table["k.text"][over.at], strict=True)
+    bars = [trace for trace in figure["data"] if trace["type"] == "bar" and trace["marker"]["color"] != LIGHT["other"]]
+    found = sorted(bar for trace in bars for bar in zip(trace["y"], trace["base"], trace["x"], strict=True))
+    assert [y for y, *_ in found] == list(range(len(table["k.text"][over.at])))
+    *terms, total = [(base, x, text) for (_, base, x), text in zip(found, table["k.text"][over.at], strict=True)]
     reached = 0.0
     for base, length, text in terms:
         back = text.strip().startswith("−")
@@ -134,7 +136,7 @@ def test_bars_of_the_wait_begin_where_the_last_ended_and_add_up(fields):
         reached = base if back else base + length
     assert total[1] == pytest.approx(over.rows[over.at].gap_seconds, rel=1e-3)
     assert reached == pytest.approx(total[1], rel=2e-2, abs=1e-6)
-    assert len(figure["layout"]["yaxis"]["ticktext"]) == len(bar["x"]) + 1
+    assert len(figure["layout"]["yaxis"]["ticktext"]) == len(found) + 1
 
 
 def test_the_ideal_engine_stands_beside_with_the_same_overlap():

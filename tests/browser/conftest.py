@@ -45,7 +45,7 @@ class Visit:
         self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme, has_touch=touch)
         self.page = self.context.new_page()
         self.errors, self.sent, self.requests = [], [], []
-        self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
+        self.page.on("console", lambda m: self.errors.append(m.text) if m.type in ("error", "trace") else None)
         self.page.on("pageerror", lambda e: self.errors.append(str(e)))
         self.page.on("request", lambda r: self.requests.append(r.url))
         self.page.on("websocket", lambda w: w.on("framesent", lambda f: self.sent.append(f)))
