@@ -18,6 +18,8 @@ from kvmodel.results import Evaluation
 
 SMALL_SHARE = 0.03
 """Below this share of the first token's time the exposed transfer gets a magnifier."""
+SEEN = 1 / 700
+"""Share of a strip below which a run of decode's layers is drawn wider than it is."""
 _PANEL_TOP = 72
 
 
@@ -43,7 +45,7 @@ def _frame(m: Moment) -> Frame:
         "t.strip_gap": bar(m.ready, m.decode_start, m.whole),
         "t.strip_decode": bar(m.decode_start, m.whole, m.whole),
         "t.step": bar(float(begins[-1]), decode_end, m.reach),
-        "t.step_cells": _cells(begins[:-1] * unit, ends[:-1] * unit),
+        "t.step_cells": _cells(begins[:-1] * unit, np.maximum(ends, begins + SEEN * m.reach)[:-1] * unit),
         "t.later": bar(decode_end, max(decode_end, min(m.whole, m.reach)), m.reach),
         "t.fixed_bar": bar(arrived, arrived + m.fixed, m.reach),
         "t.ready": units(m.ready, m.reach),
