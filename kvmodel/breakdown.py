@@ -14,6 +14,7 @@ from kvmodel.layer_groups import Counts, each_group, group_load, sent_in_groups
 from kvmodel.numeric import Num
 from kvmodel.plan import Plan
 from kvmodel.progress import Amounts, cut, lane_at, progress
+from kvmodel.wire import senders_of
 
 NAMES: dict[str, str] = {
     "bytes": "Bytes at nominal bandwidth",
@@ -91,10 +92,21 @@ def _settled(difference: Num, of: Num) -> Num:
 
 
 def message_bytes(plan: Plan, a: Amounts) -> Num:
-    """Mean bytes of a message on the slowest lane; 0 where nothing moves."""
-    result = handoff(plan, a)
-    some = result.transfer.messages > 0
-    return some * result.kv.wire_bytes / plan.lanes / (result.transfer.messages + (1 - some))
+    """Mean bytes of a message; 0 where nothing moves. Ranks that share a lane have messages of their own.
+
+    >>> from kvmodel import Scenario
+    >>> from kvmodel.evaluate import amounts_of
+    >>> from kvmodel.plan import plan_of
+    >>> scenario = Scenario(engine="vllm-nixl", fragmentation=1.0)  # 16 tokens of one of 8 heads, keys and values, bf16
+    >>> message_bytes(plan_of(scenario), amounts_of(scenario))
+    8192.0
+    """
+    known, messages = cut(plan, a)[2], handoff(plan, a).transfer.messages
+    ranks = plan.prefill.attention_ranks, plan.decode.attention_ranks
+    groups = zip(plan.model.groups, plan.wires, strict=True)
+    rank = sum(w.count * w.bytes(a.prompt_tokens, known) / senders_of(g, plan.engine, *ranks) for g, w in groups) * a.batch
+    some = messages > 0
+    return some * rank / (messages + (1 - some))
 
 
 def _group_terms(plan: Plan, a: Amounts, counts: Counts) -> dict[str, Num]:

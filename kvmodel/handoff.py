@@ -56,7 +56,7 @@ def course(plan: Plan, a: Amounts, p: Progress, step: Num, tpot: Num) -> Course:
 
 
 def handoff(plan: Plan, a: Amounts) -> Evaluation:
-    """Evaluate a plan. `reason`, `verdict` and `band_note` are left empty."""
+    """Evaluate a plan. `reason`, `verdict` and the notes are left empty."""
     p = progress(plan, a)
     step, tpot = step_times(plan, a)
     c = course(plan, a, p, step, tpot)

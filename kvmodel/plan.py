@@ -20,6 +20,7 @@ from kvmodel.lane import Extra, Lane, extra_seconds, host_ceiling, lane_of
 from kvmodel.memory import USABLE_MEMORY, Workspace, workspace
 from kvmodel.parameters import layer_parameters, model_parameters
 from kvmodel.placement import Placement
+from kvmodel.rails import derived_lanes, offered_lanes
 from kvmodel.ranks import layout_refusal, stage_caches
 from kvmodel.records.engine import Engine
 from kvmodel.records.hardware import Accelerator, Link
@@ -28,7 +29,7 @@ from kvmodel.records.transport import Constants
 from kvmodel.refusals import handoff_refusal
 from kvmodel.scenario import Scenario
 from kvmodel.structure import STRUCTURE, Structure
-from kvmodel.wire import LayerWire, copies_of, derived_lanes, joins, layer_messages, spread_seconds, wire_ratio
+from kvmodel.wire import LayerWire, copies_of, joins, layer_messages, spread_seconds, wire_ratio
 
 DEFAULT_CHUNK_TOKENS = 2048
 """Chunk where overlap is `chunk` and neither engine nor scenario states one: vLLM's smallest default
@@ -80,6 +81,8 @@ class Plan:
     runs: tuple[tuple[int, int], ...]
     """(group, layers in a row), first layer first."""
     lanes: int
+    offered_lanes: int
+    """Lanes that NICs and ranks of both sides offer."""
     lane: Lane
     extra: Extra
     overlap: str
@@ -125,6 +128,7 @@ def build_plan(s: Structure) -> Plan:
         wires=_wires(model, engine, kv_dtype, ratio, prefill, decode, apart=overlap.startswith("layer")),
         runs=tuple((index, len(list(same))) for index, same in groupby(model.sequence)),
         lanes=lanes,
+        offered_lanes=_offered(s, engine, link, prefill, decode),
         lane=lane_of(link, engine, None, extra.per_byte, _ceiling(engine, prefill, decode, lanes), posters=_posters(engine, *ranks)),
         extra=extra,
         overlap=overlap,
@@ -219,6 +223,13 @@ def _lanes(s: Structure, model: ModelSpec, engine: Engine, link: Link, prefill: 
     one_reader = engine.mla_copies == "single" and latent
     sides = prefill.accelerator, decode.accelerator, prefill.attention_ranks, decode.attention_ranks
     return derived_lanes(link, engine, *sides, one_reader=one_reader, nics_per_gpu=s.nics_per_gpu)
+
+
+def _offered(s: Structure, engine: Engine, link: Link, prefill: Side, decode: Side) -> int:
+    return min(
+        offered_lanes(link, engine, side.accelerator, gpus=side.rank_count, ranks=side.attention_ranks, nics_per_gpu=s.nics_per_gpu)
+        for side in (prefill, decode)
+    )
 
 
 def _stages(place: Placement, pp: int) -> tuple[ModelCache, ...]:

@@ -12,7 +12,7 @@ from kvmodel.dtypes import BYTES_PER_ELEMENT
 from kvmodel.errors import BadScenarioError
 from kvmodel.numeric import Num, ceil_div, maximum, minimum
 from kvmodel.records.engine import Engine
-from kvmodel.records.hardware import Accelerator, Link
+from kvmodel.records.hardware import Accelerator
 from kvmodel.records.model import Compressed, LayerGroup, Linear, Mla
 
 
@@ -90,32 +90,6 @@ def wire_ratio(kv_dtype: str, wire_dtype: str) -> float:
     return ratio
 
 
-def derived_lanes(
-    link: Link,
-    engine: Engine,
-    sender: Accelerator,
-    receiver: Accelerator,
-    sender_tp: int,
-    receiver_tp: int,
-    *,
-    one_reader: bool,
-    nics_per_gpu: float | None = None,
-) -> int:
-    """Lanes an engine would use side by side: the NICs of the narrower side.
-
-    One NIC a GPU multiplies with TP; a node's or a site's pipe does not; a cache that a single rank
-    reads travels on that rank's lane. `nics_per_gpu` stands in place of the usual nodes'.
-    """
-    if link.scope == "site" or one_reader:
-        return 1
-    if link.scope == "node":
-        return max(1, min(-(-sender_tp // sender.gpus_per_node), -(-receiver_tp // receiver.gpus_per_node)))
-    nics = min(sender.nics_per_gpu, receiver.nics_per_gpu) if nics_per_gpu is None else nics_per_gpu
-    rails = 1.0 if link.scope == "same-node" else nics
-    rails = min(rails, engine.max_lanes_per_gpu or rails)
-    return max(1, int(min(sender_tp, receiver_tp) * rails))
-
-
 def rank_slices(group: LayerGroup, prefill_ranks: int, decode_ranks: int) -> int:
     """Ranks of the wider side that a rank of the narrower one exchanges a layer's heads with; 1 where TP is equal.
 
@@ -134,6 +108,13 @@ def joins(group: LayerGroup, engine: Engine, prefill_ranks: int, decode_ranks: i
     """Whether one message carries a block of all the layers of a group that leave together."""
     sliced = bool(getattr(group.attention, "kv_heads", 0)) and prefill_ranks != decode_ranks
     return engine.cross_layer and not engine.gathers and not sliced and not isinstance(group.attention, Linear)
+
+
+def senders_of(group: LayerGroup, engine: Engine, prefill_ranks: int, decode_ranks: int) -> int:
+    """Ranks that each send, or read, the messages that are counted for one: a latent's readers, else those of the narrower side."""
+    if isinstance(group.attention, Mla | Compressed) and engine.mla_copies != "split":
+        return decode_ranks if engine.mla_copies == "per-rank" else 1
+    return min(prefill_ranks, decode_ranks)
 
 
 def layer_messages(

@@ -27,7 +27,7 @@ KEYS: dict[str, Any] = {
 }
 EVALUATE = [
     "scenario", "feasible", "reason", "kv", "transfer", "prefill", "decode", "gap_seconds", "gap_share", "ttft_seconds",
-    "second_token_seconds", "tpot_seconds", "request_seconds", "bound", "memory", "verdict", "band_note", "version",
+    "second_token_seconds", "tpot_seconds", "request_seconds", "bound", "memory", "verdict", "band_note", "lanes_note", "version",
 ]  # fmt: skip
 MODEL = [
     "id", "name", "kv_bytes_per_token", "window_bytes_max", "state_bytes", "prompt_bytes", "total_params", "active_params", "assumed",

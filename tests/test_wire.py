@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from kvmodel import BadScenarioError, Scenario, evaluate, find_model
 from kvmodel.lane import Lane, extra_seconds, lane_of
 from kvmodel.plan import plan_of
+from kvmodel.rails import derived_lanes
 from kvmodel.registry import accelerators, engines, links
-from kvmodel.wire import copies_of, derived_lanes, wire_ratio
+from kvmodel.wire import copies_of, wire_ratio
 from tests.plain import group_seconds, holdings, latency_of, layer_bytes, layer_messages, layer_seconds
 from tests.strategies import scenarios, whole
 
@@ -145,6 +146,29 @@ def test_rails_are_capped_by_the_engine() -> None:
     many = accelerators()["h100-sxm"].model_copy(update={"nics_per_gpu": 4.0})
     lanes = [derived_lanes(links()["efa-200"], engines()[e], many, many, 2, 2, one_reader=False) for e in ("ideal", "vllm-nixl")]
     assert lanes == [8, 4]
+
+
+@pytest.mark.parametrize(
+    ("changes", "offered"),
+    [
+        ({"lanes": 512}, "512 lanes are more than the 8 NICs that the narrower side offers; times assume them all the same."),
+        ({"lanes": 17, "prefill_tp": 16, "decode_tp": 16, "model": "llama-3.1-405b"}, "17 lanes are more than the 16 NICs"),
+        ({"lanes": 9, "engine": "vllm-nixl", "prefill_tp": 4, "nics_per_gpu": 4.0}, "than the 8 NICs that the narrower side offers at 2 a rank"),
+        ({"lanes": 2, "link": "ethernet-100"}, "2 lanes are more than the 1 link"),
+        ({"lanes": 9, "link": "nvlink-4"}, "9 lanes are more than the 8 ranks"),
+        ({"lanes": 8}, ""), ({"lanes": 8, "prefill_tp": 1, "model": "llama-3.1-8b"}, ""), ({"lanes": 16, "nics_per_gpu": 2.0}, ""),
+    ],
+)  # fmt: skip
+def test_more_lanes_than_two_sides_have_are_said(changes: dict[str, object], offered: str) -> None:
+    result = evaluate(Scenario(**changes))
+    assert offered in result.lanes_note
+    assert bool(result.lanes_note) == bool(offered)
+    assert result.transfer.lanes == changes["lanes"]
+
+
+@given(scenarios(lanes="auto"))
+def test_lanes_that_are_derived_are_there(scenario: Scenario) -> None:
+    assert evaluate(scenario).lanes_note == ""
 
 
 @pytest.mark.parametrize(("lanes", "gbytes_per_s"), [("auto", 400), (1, 50), (4, 200)])

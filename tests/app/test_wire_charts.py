@@ -5,6 +5,7 @@ import math
 import pytest
 
 from app.charts import congestion, groups, pipelining, where
+from app.charts.scale import spread
 from app.charts.spec import fill, used
 from app.over import evaluate_over, token_positions
 from app.palette import DARK, LIGHT
@@ -35,6 +36,22 @@ def test_each_overlap_has_its_line_and_yours_the_colour_of_what_is_exposed():
     for overlap in OFFERED:
         gap = evaluate(Scenario(engine="vllm-nixl", overlap=overlap)).gap_seconds
         assert table[f"p.{overlap}"][over.at] == pytest.approx(gap, rel=1e-3)
+
+
+def test_every_line_has_its_name_and_no_two_names_meet():
+    for fields in ({}, {"engine": "vllm-nixl", "overlap": "layer-both"}, {"engine": "layerwise-push", "link": "ethernet-25"}):
+        over, table = lengths(**fields)
+        figure = fill(pipelining.pipelining_figure(table, OFFERED, over.plan.overlap).wide, table, over.at, LIGHT)
+        names = next(t for t in figure["data"] if t.get("mode") == "text")
+        assert {text.strip("\u2002</b>") for text in names["text"]} == {o for o in OFFERED if any(table[f"p.{o}"])}
+        per_pixel = (figure["layout"]["yaxis"]["range"][1] - figure["layout"]["yaxis"]["range"][0]) / 248
+        heights = sorted(math.log10(y) / per_pixel for y in names["y"])
+        assert all(b - a >= pipelining.LABEL_GAP * 0.999 for a, b in zip(heights, heights[1:], strict=False))
+
+
+def test_names_that_meet_share_their_middle():
+    assert spread([10.0, 9.5, 2.0], 2.0) == [10.75, 8.75, 2.0]
+    assert spread([5.0, 5.0, 4.9], 1.0) == pytest.approx([5.966667, 4.966667, 3.966667], abs=1e-5)
 
 
 def test_the_sentence_compares_with_sending_at_the_end():
