@@ -153,7 +153,7 @@ def test_rails_are_capped_by_the_engine() -> None:
     [
         ({"lanes": 512}, "512 lanes are more than the 8 NICs that the narrower side offers; times assume them all the same."),
         ({"lanes": 17, "prefill_tp": 16, "decode_tp": 16, "model": "llama-3.1-405b"}, "17 lanes are more than the 16 NICs"),
-        ({"lanes": 9, "engine": "vllm-nixl", "prefill_tp": 4, "nics_per_gpu": 4.0}, "than the 8 NICs that the narrower side offers at 2 a rank"),
+        ({"lanes": 9, "engine": "vllm-nixl", "prefill_tp": 4, "nics_per_gpu": 4.0}, "narrower side offers at 2 a rank"),
         ({"lanes": 2, "link": "ethernet-100"}, "2 lanes are more than the 1 link"),
         ({"lanes": 9, "link": "nvlink-4"}, "9 lanes are more than the 8 ranks"),
         ({"lanes": 8}, ""), ({"lanes": 8, "prefill_tp": 1, "model": "llama-3.1-8b"}, ""), ({"lanes": 16, "nics_per_gpu": 2.0}, ""),

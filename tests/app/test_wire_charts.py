@@ -1,6 +1,7 @@
 """Charts of the wire's view as values: what overlap saves, what sharing costs, what failures cost."""
 
 import math
+from itertools import pairwise
 
 import pytest
 
@@ -46,7 +47,7 @@ def test_every_line_has_its_name_and_no_two_names_meet():
         assert {text.strip("\u2002</b>") for text in names["text"]} == {o for o in OFFERED if any(table[f"p.{o}"])}
         per_pixel = (figure["layout"]["yaxis"]["range"][1] - figure["layout"]["yaxis"]["range"][0]) / 248
         heights = sorted(math.log10(y) / per_pixel for y in names["y"])
-        assert all(b - a >= pipelining.LABEL_GAP * 0.999 for a, b in zip(heights, heights[1:], strict=False))
+        assert all(b - a >= pipelining.LABEL_GAP * 0.999 for a, b in pairwise(heights))
 
 
 def test_names_that_meet_share_their_middle():
