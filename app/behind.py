@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from app.charts import congestion, levers, links, matrices, measured, roofline, turn, weighs, where
+from app.charts import congestion, interconnects, levers, links, matrices, measured, roofline, turn, weighs, where
 from app.charts.request import moments
 from app.over import Over, evaluate_over, positions_of
 from app.reading import overlaps
 from app.state import State
 from kvmodel.breakdown import NAMES
 from kvmodel.congestion import congestion as congested
-from kvmodel.evaluate import amounts_of, sweep
+from kvmodel.evaluate import amounts_of, evaluate, sweep
 from kvmodel.matrices import Amount, layer_amounts
 from kvmodel.plan import placement_of, plan_of
 
@@ -194,6 +194,16 @@ def _measured(state: State) -> list[Row]:
     ]
 
 
+def _interconnects(state: State) -> list[Row]:
+    rows: list[Row] = []
+    for link in interconnects.drawn_links(state.scenario):
+        for batch in interconnects.COLUMNS["w"]:
+            r = evaluate(links.on_link(state.scenario, link.id).with_changes(batch=batch))
+            taken = {"wire_bytes": r.kv.wire_bytes, "transfer_seconds": r.transfer.seconds, "decode_step_seconds": r.decode.step_seconds}
+            rows.append({"link": link.id, "batch": batch, **taken, "decode_steps": r.transfer.seconds / r.decode.step_seconds})
+    return rows
+
+
 _ROWS: dict[str, Callable[[State], list[Row]]] = {
     "timeline": _timeline,
     "levers": _levers,
@@ -206,6 +216,7 @@ _ROWS: dict[str, Callable[[State], list[Row]]] = {
     "congestion": _congestion,
     "growth": _growth,
     "layers": _layers,
+    "interconnects": _interconnects,
     "matrices": _matrices,
     "roofline": _roofline,
     "measured": _measured,

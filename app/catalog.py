@@ -9,7 +9,7 @@ from app.charts.spec import Table
 from app.live import Board
 from app.over import positions_of
 from app.state import State
-from app.views import critical_length, frame, matrices, measured, next_turn, one_request, weighs, wire
+from app.views import critical_length, frame, interconnects, matrices, measured, next_turn, one_request, weighs, wire
 from kvmodel.errors import UnknownNameError
 
 
@@ -34,6 +34,7 @@ VIEWS = {
     "next-turn": View(next_turn.picture, next_turn.tables, next_turn.SLIDERS),
     "wire": View(wire.picture, wire.tables, wire.SLIDERS),
     "weighs": View(weighs.picture, weighs.tables, frame.PROMPT_SLIDERS),
+    "interconnects": View(interconnects.picture, interconnects.tables, frame.PROMPT_SLIDERS),
     "matrices": View(matrices.picture, matrices.tables, frame.PROMPT_SLIDERS),
     "measured": View(measured.picture, measured.tables, frame.PROMPT_SLIDERS),
 }
@@ -63,6 +64,7 @@ CHARTS = {
         Chart("congestion", "wire", "congestion_view", "Handoffs that share the links"),
         Chart("growth", "weighs", "growth_view", "Bytes of the cache against prompt length"),
         Chart("layers", "weighs", "layers_view", "The cache, layer by layer"),
+        Chart("interconnects", "interconnects", "interconnects_view", "Every link against batch"),
         Chart("matrices", "matrices", "matrices_view", "One layer in prefill and in decode"),
         Chart("roofline", "matrices", "roofline_view", "Both phases under the roofline"),
         Chart("measured", "measured", "measured_view", "Published transfers and the model"),

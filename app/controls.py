@@ -89,7 +89,7 @@ def name_of(name: str, value: Any) -> str:
 def draw_controls(state: State, sliders: Sequence[str]) -> dict[str, Any]:
     """Draw the inputs in sight; returns the places of the sliders' heads."""
     scenario = state.scenario
-    columns = st.columns([2.3, 0.95, 0.95, 1.25, 2.1], gap="small", vertical_alignment="bottom")
+    columns = st.container(key="selects").columns([2.3, 0.95, 0.95, 1.25, 2.1], gap="small", vertical_alignment="bottom")
     _choice(columns[0], state, "model")
     _degree(columns[1], scenario, "prefill_tp")
     _degree(columns[2], scenario, "decode_tp")

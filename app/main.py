@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app.style import apply_style
-from app.views import critical_length, matrices, measured, method, next_turn, one_request, share, weighs, wire
+from app.views import critical_length, interconnects, matrices, measured, method, next_turn, one_request, share, weighs, wire
 
 VIEWS = (
     (one_request.show, "One request", "one-request"),
@@ -13,22 +13,29 @@ VIEWS = (
     (next_turn.show, "Next turn", "next-turn"),
     (wire.show, "On the wire", "wire"),
     (weighs.show, "What it weighs", "weighs"),
+    (interconnects.show, "Interconnects", "interconnects"),
     (matrices.show, "Matrices", "matrices"),
     (measured.show, "Measured", "measured"),
     (method.show, "Method", "method"),
 )
 
+PATHS = [path for *_, path in VIEWS]
+
 
 def main() -> None:
-    """Show the view that the address names."""
+    """Show the view that the address names, by its path or by `?view=`; embedded, that view alone, sized to its frame."""
     st.set_page_config(page_title="KV handoff explorer", layout="wide", initial_sidebar_state="collapsed")
     apply_style()
-    pages = [st.Page(show, title=title, url_path=path, default=i == 0) for i, (show, title, path) in enumerate(VIEWS)]
-    page = st.navigation(pages, position="hidden" if st.context.is_embedded else "top")
+    embedded, asked = st.context.is_embedded, st.query_params.get("view")
+    front = asked if embedded and asked in PATHS else PATHS[0]
+    pages = [st.Page(show, title=title, url_path=path, default=path == front) for show, title, path in VIEWS]
+    page = st.navigation(pages, position="hidden" if embedded else "top")
+    if asked in PATHS and not embedded:
+        st.switch_page(pages[PATHS.index(asked)], query_params={k: v for k, v in st.query_params.items() if k != "view"})
     page.run()
     shown = next(path for _, title, path in VIEWS if title == page.title)
-    if "state" in st.session_state and not st.context.is_embedded:
-        share.draw(st.session_state["state"], shown)
+    if "state" in st.session_state:
+        (share.draw_embedded if embedded else share.draw)(st.session_state["state"], shown)
 
 
 main()

@@ -26,6 +26,16 @@ LIGHT = {
     "soft_prefill": "#C6DDF0",
     "soft_decode": "#BDE3DB",
     "soft_pool": "#DDD0EF",
+    "heat0": "#F5F6F8",
+    "heat0_text": "#3D4656",
+    "heat1": "#FBE3C8",
+    "heat1_text": "#1B2230",
+    "heat2": "#F2A95C",
+    "heat2_text": "#1B2230",
+    "heat3": "#B85600",
+    "heat3_text": "#FFFFFF",
+    "heat4": "#8E0B3C",
+    "heat4_text": "#FFFFFF",
     "clear": "rgba(0,0,0,0)",
 }
 DARK = {
@@ -50,6 +60,16 @@ DARK = {
     "soft_prefill": "#1E3D5A",
     "soft_decode": "#144A42",
     "soft_pool": "#41335C",
+    "heat0": "#1A1F28",
+    "heat0_text": "#C8CFDA",
+    "heat1": "#3A2D1C",
+    "heat1_text": "#F3F5F8",
+    "heat2": "#7A4A16",
+    "heat2_text": "#F3F5F8",
+    "heat3": "#D9822B",
+    "heat3_text": "#0E1117",
+    "heat4": "#FFC2D2",
+    "heat4_text": "#0E1117",
     "clear": "rgba(0,0,0,0)",
 }
 FONT = '"Source Sans", "Source Sans Pro", -apple-system, "Segoe UI", sans-serif'

@@ -36,3 +36,24 @@ def test_the_table_of_published_transfers_is_that_of_the_data():
 def test_ci_runs_the_test_command_of_the_readme():
     marked = re.search(r"<!-- test -->\n```sh\n(.*?)\n```\n<!-- /test -->", README, re.DOTALL)
     assert marked[1] == "pip install -q -e '.[test]' && pytest -q"
+
+
+def test_every_picture_is_there_in_both_themes_and_in_words():
+    folder = Path(__file__).parents[1] / ".readme"
+    shown = re.findall(r'srcset="\.readme/([\w-]+)-dark\.(\w+)"><img src="\.readme/([\w-]+)-light\.(\w+)" alt="([^"]{20,})"', README)
+    assert len(shown) == README.count("<picture>") >= 6
+    for dark, ending, light, same, _ in shown:
+        assert (dark, ending) == (light, same)
+        assert {(folder / f"{dark}-{theme}.{ending}").is_file() for theme in ("light", "dark")} == {True}
+
+
+def test_the_frames_it_shows_are_answered():
+    from starlette.applications import Starlette
+    from starlette.testclient import TestClient
+
+    from app.catalog import VIEWS
+    from app.files import ROUTES
+
+    first, second = re.findall(r'<iframe src="http://localhost:8501(/[^"]*)"', README)
+    assert TestClient(Starlette(routes=ROUTES)).get(first).status_code == 200
+    assert re.search(r"view=([\w-]+)", second)[1] in VIEWS

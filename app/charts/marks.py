@@ -32,12 +32,12 @@ def rings(x: Sequence[Any], y: Sequence[Any], size: float, width: float, fill: s
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A label at a point of the axes; `place` says on which side of it."""
+    """A label at a point of the axes; `place` says on which side of it, `fill` is a colour by name or a placeholder for one."""
 
     text: Spec
     x: Spec
     y: Spec
-    fill: str
+    fill: Spec
     size: int
     place: Spec = "middle center"
 
@@ -51,7 +51,10 @@ def labels(items: Sequence[Label], **axes: str) -> Spec:
         "y": [item.y for item in items],
         "text": [item.text for item in items],
         "textposition": [item.place for item in items],
-        "textfont": {"size": [item.size for item in items], "color": [colour(item.fill) for item in items]},
+        "textfont": {
+            "size": [item.size for item in items],
+            "color": [colour(item.fill) if isinstance(item.fill, str) else item.fill for item in items],
+        },
         "hoverinfo": "skip",
         "cliponaxis": False,
         **axes,

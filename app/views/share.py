@@ -11,7 +11,7 @@ from app.behind import behind
 from app.catalog import CHARTS, VIEWS
 from app.charts.tables import table_block
 from app.export.command import command_of
-from app.live import block, static_block
+from app.live import STATIC, block, static_block
 from app.state import State
 from kvmodel import registry
 from kvmodel.scenario import Scenario
@@ -20,8 +20,7 @@ from kvmodel.scenario import Scenario
 def presets_line() -> dict[str, Any]:
     """Scenarios to start from, as links that Back returns from."""
     links = [
-        block("a", preset.name, href=f"./{'' if preset.view == 'one-request' else preset.view}?{preset.query}", title=preset.what)
-        for preset in registry.presets().values()
+        block("a", preset.name, href=f"{path_of(preset.view)}?{preset.query}", title=preset.what) for preset in registry.presets().values()
     ]
     words: list[Any] = ["Start from "]
     for i, link in enumerate(links):
@@ -44,6 +43,19 @@ def draw(state: State, view: str) -> None:
         return
     with folder:
         static_block("share_view", *blocks(state, view, base_of(st.context.url or "")))
+
+
+def draw_embedded(state: State, view: str) -> None:
+    """What stands below an embedded view, which has its answer, its first picture and its sliders and nothing else."""
+    st.html(f"<style>{(STATIC / 'embedded.css').read_text(encoding='utf-8')}</style>")
+    query = state.query()
+    link = block("a", "Open in the explorer", href=f"{path_of(view)}{f'?{query}' if query else ''}", target="_blank", rel="noopener")
+    static_block("embedded_view", block("p", "A calculation, not a measurement. ", link, class_="kv-note"))
+
+
+def path_of(view: str) -> str:
+    """A view's address below the page's own."""
+    return f"./{'' if view == 'one-request' else view}"
 
 
 def numbers(state: State, view: str) -> list[dict[str, Any]]:

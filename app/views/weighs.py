@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from app import controls, own_config
-from app.charts import weighs
+from app.charts import models, weighs
 from app.charts.spec import Table, at
 from app.live import Board, at_value, block
 from app.over import evaluate_over
@@ -16,6 +17,8 @@ from kvmodel.plan import plan_of
 from kvmodel.scenario import Scenario
 
 NOTE = "GB are 10⁹ bytes. Bytes are exact in tokens, one copy, before any engine rounds to blocks."
+
+MODELS_NOTE = "One prompt's cache at four lengths, KV dtype {dtype}; the lightest 8k prompt first. A name takes the scenario to that model."
 
 
 def show() -> None:
@@ -29,7 +32,7 @@ def show() -> None:
     with here.answer:
         board.mount("answer_view")
     with here.rest:
-        board.mount("ranks_view")
+        board.mount("ranks_view", "models_view")
         own_config.draw()
     frame.show_inputs(board, here, partial(tables, here.state))
 
@@ -46,7 +49,19 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     title = block("h2", "Who holds and sends which heads", class_="kv-h2")
     held = block("p", at("w.rank"), class_="kv-note")
     board.view("ranks_view", [title, held, weighs.ranks_block(plan), block("p", NOTE, class_="kv-note")], now)
+    board.view("models_view", every_model(state), {})
     return board
+
+
+def every_model(state: State) -> list[dict[str, Any]]:
+    """The other models by what the same prompts weigh in them; own configurations stay out of links."""
+    others = "&".join(part for part in state.query().split("&") if not part.startswith("model="))
+    title = block("h2", "Every model", class_="kv-h2")
+    return [
+        title,
+        block("p", MODELS_NOTE.format(dtype=state.scenario.kv_dtype), class_="kv-note"),
+        models.models_block(state.scenario, others),
+    ]
 
 
 def tables(state: State, name: str, values: tuple[int, ...]) -> Table:

@@ -18,6 +18,7 @@ MODULES = {
     "critical-length": "critical_length",
     "next-turn": "next_turn",
     "wire": "wire",
+    "interconnects": "interconnects",
     "matrices": "matrices",
     "measured": "measured",
     "weighs": "weighs",

@@ -6,12 +6,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import own_config
-from app.charts import weighs
+from app.charts import models, weighs
 from app.charts.spec import fill
 from app.over import evaluate_over, token_positions
 from app.palette import LIGHT
 from app.state import State
-from kvmodel import BadConfigError, Scenario, parse_model_config
+from kvmodel import BadConfigError, Scenario, evaluate, parse_model_config, registry
 from tests.app.test_page import views
 from tests.configs import QWEN3
 
@@ -255,3 +255,26 @@ def test_a_layout_that_engines_refuse_is_said_beside_the_rank_map():
     page = opened()
     page.text_area(key="own_text").input(json.dumps({**CONFIG, "num_attention_heads": 24, "num_key_value_heads": 6})).run()
     assert "Engines refuse this layout: 6 KV heads" in json.dumps(views(page)["notices_view"]["items"])
+
+
+def test_every_model_is_in_the_table_with_its_exact_bytes_and_a_link():
+    """Llama 3 70B 8k: 8,192 × 327,680 B = 2.68 GB (DESIGN's golden figure); DeepSeek-V3: 8,192 × 70,272 B = 576 MB."""
+    rows = {row[0]: row for row in models.weights_of_models("auto")}
+    assert set(rows) == set(registry.models())
+    assert rows["llama-3-70b"][3][1] == 2_684_354_560
+    assert rows["deepseek-v3"][3][1] == 8192 * 70_272
+    assert rows["gemma-3-27b"][2] == "windows 52, full attention 10"
+    for model in ("llama-3-8b", "gpt-oss-120b", "nemotron-3-super", "deepseek-v3.2"):
+        for (tokens, _), held in zip(models.LENGTHS, rows[model][3], strict=True):
+            assert held == evaluate(Scenario(model=model, prompt_tokens=tokens)).kv.prompt_bytes
+    assert [row[3][1] for row in models.weights_of_models("auto")] == sorted(row[3][1] for row in rows.values())
+
+
+def test_a_models_link_keeps_the_rest_of_the_scenario_and_the_chosen_one_is_marked():
+    text = json.dumps(models.models_block(Scenario(link="ethernet-25"), "link=ethernet-25"))
+    assert '"href": "?model=deepseek-v3&link=ethernet-25"' in text
+    assert text.count("kv-chosen") == 1
+
+
+def test_a_dtype_that_some_heads_do_not_fit_leaves_those_models_out():
+    assert 0 < len(models.weights_of_models("nvfp4")) <= len(registry.models())

@@ -28,7 +28,7 @@ ARGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-VIEWS = ("/", "/?overlap=layer", "/critical-length", "/next-turn", "/wire", "/weighs", "/matrices")
+VIEWS = ("/", "/?overlap=layer", "/critical-length", "/next-turn", "/wire", "/weighs", "/interconnects", "/matrices")
 CHART = ".liveview-chart .main-svg"
 
 

@@ -13,6 +13,7 @@ VIEWS = {
     "/critical-length": "On InfiniBand NDR 400",
     "/next-turn": "Keep the history where it is",
     "/wire": "Decode waits 53.7",
+    "/interconnects": "NDR 400 carries no prompt of 8,192 tokens in one decode step",
     "/matrices": "Of everything one layer computes, only K and V cross",
     "/measured": "The model is within 25",
     "/weighs": "A prompt of 8,192 tokens weighs 2.68",
@@ -47,6 +48,7 @@ def test_1600_pixels_do_not_stretch_the_page(visit):
         ("/critical-length", "prompt_tokens"),
         ("/next-turn", "delta_tokens"),
         ("/wire", "prompt_tokens"),
+        ("/interconnects", "prompt_tokens"),
         ("/matrices", "prompt_tokens"),
     ],
 )
@@ -180,6 +182,29 @@ def test_a_bad_value_in_a_link_is_named_beside_the_rest(visit):
     assert one.errors == []
 
 
+def test_a_view_named_in_the_query_opens_with_its_scenario(visit):
+    one = visit().open("/?view=next-turn&model=deepseek-v3")
+    one.page.wait_for_selector(".kv-flow .main-svg")
+    one.settle()
+    assert urlparse(one.page.url)._replace(netloc="", scheme="").geturl() == "/next-turn?model=deepseek-v3"
+    assert one.errors == []
+
+
+def test_back_returns_to_the_preset_and_the_scenario_before(visit):
+    one = visit().open("/?link=ethernet-25")
+    before = one.answer()
+    for name, said in (("Across datacentres", "Every handoff on WAN 100"), ("Llama 2 7B over 100 Gb/s", "Link-bound")):
+        one.page.get_by_role("link", name=name).click()
+        one.page.wait_for_function(f"document.querySelector('h1')?.innerText.startsWith('{said}')")
+    one.page.go_back()
+    one.page.wait_for_function("document.querySelector('h1')?.innerText.startsWith('Every handoff on WAN 100')")
+    one.page.go_back()
+    one.page.wait_for_selector(".kv-timeline .main-svg")
+    one.settle()
+    assert one.answer() == before
+    assert one.errors == []
+
+
 def test_back_returns_to_the_view_before(visit):
     one = visit().open()
     one.page.get_by_role("link", name="Critical length").click()
@@ -243,7 +268,9 @@ def test_charts_have_names_that_say_the_answer(visit):
 
 
 def test_an_embed_has_no_navigation_and_works_from_another_origin(visit, address, tmp_path):
-    page = f'<html lang="en"><body><iframe src="{address}/?embed=true&link=ethernet-25" width="900" height="700"></iframe></body></html>'
+    sources = [f"{address}/?embed=true{rest}&link=ethernet-25" for rest in ("", "&view=critical-length")]
+    frames = "".join(f'<iframe src="{source}" width="600" height="560"></iframe>' for source in sources)
+    page = f'<html lang="en"><head><link rel="icon" href="data:,"></head><body>{frames}</body></html>'
     (tmp_path / "blog.html").write_text(page)
     handler = type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
     server = http.server.ThreadingHTTPServer(("localhost", 0), lambda *a: handler(*a, directory=str(tmp_path)))
@@ -251,10 +278,20 @@ def test_an_embed_has_no_navigation_and_works_from_another_origin(visit, address
     try:
         one = visit()
         one.page.goto(f"http://localhost:{server.server_port}/blog.html")
-        frame = one.page.frame_locator("iframe")
-        frame.locator(".kv-timeline .main-svg").first.wait_for(timeout=30_000)
-        assert frame.locator("h1").inner_text().startswith("Nothing is hidden")
-        assert frame.get_by_role("link", name="Critical length").count() == 0
+        for number, (chart, answer, view) in enumerate(
+            [("timeline", "Nothing is hidden", "./?"), ("critical", "On Ethernet 25, a prompt past", "./critical-length?")]
+        ):
+            frame = one.page.frame_locator("iframe").nth(number)
+            frame.locator(f".kv-{chart} .main-svg").first.wait_for(timeout=30_000)
+            assert frame.locator("h1").inner_text().startswith(answer)
+            link = frame.get_by_role("link", name="Open in the explorer")
+            link.wait_for()
+            assert link.get_attribute("href") == f"{view}link=ethernet-25"
+            assert frame.get_by_role("link", name="Next turn").count() == 0
+            assert not frame.get_by_role("combobox", name="Model").is_visible()
+            assert frame.locator(".st-key-slider_prompt_tokens").is_visible()
+            assert frame.locator("body").evaluate("document.documentElement.scrollWidth") <= 600
+        assert one.errors == []
     finally:
         server.shutdown()
         server.server_close()

@@ -1,0 +1,56 @@
+"""Interconnects: every link against batch, in time and in decode steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from app.charts import interconnects
+from app.charts.spec import Table, at
+from app.live import Board, block, first
+from app.state import State
+from app.views import frame
+
+NOTE = (
+    "A cell is the time all bytes of so many prompts take on a link, hidden or not, under the engine and lanes chosen; "
+    "bandwidth is one direction's. One link is drawn for each bandwidth and scope: a NIC for each GPU, for a node, for a site."
+)
+
+
+def show() -> None:
+    """Draw the view at the scenario itself, the cells first; then send the tables to drag by."""
+    here = frame.frame("interconnects")
+    board = picture(here.state)
+    with here.figure:
+        board.mount("interconnects_view")
+    with here.answer:
+        board.mount("answer_view")
+    frame.show_inputs(board, here, partial(tables, here.state))
+
+
+def picture(state: State, _: Sequence[int] = ()) -> Board:
+    """The view's cells and texts, at the scenario itself."""
+    scenario, board = state.scenario, frame.board_of(state, frame.PROMPT_SLIDERS)
+    now = first(tables(state, "prompt_tokens", (scenario.prompt_tokens,)))
+    items = [block("h2", "Time on the wire", class_="kv-h2"), _key(), interconnects.interconnects_figure(scenario)]
+    notes = [block("p", at("i.step"), class_="kv-note"), block("p", NOTE, class_="kv-note")]
+    board.view("interconnects_view", [*items, *notes], now)
+    frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
+    return board
+
+
+def _key() -> dict[str, object]:
+    """What the colours mean, in words."""
+    swatches = [
+        block("span", block("span", class_=f"kv-swatch kv-swatch-{heat}", aria_hidden="true"), name)
+        for heat, name in zip(interconnects.HEAT, interconnects.NAMES, strict=True)
+    ]
+    return block("p", block("span", "Decode steps per handoff"), *swatches, class_="kv-key")
+
+
+def tables(state: State, name: str, values: tuple[int, ...]) -> Table:
+    """Everything the view shows, over a slider's positions."""
+    scenario, own = state.scenario, [state.scenario.prompt_tokens] * len(values)
+    if name == "batch":
+        return interconnects.interconnects_table(scenario, own, values)
+    return interconnects.interconnects_table(scenario, values, [scenario.batch] * len(values))

@@ -1,0 +1,107 @@
+"""Links against batch: every cell is the model's own time, the stairs part what outlasts a decode step."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.charts import interconnects
+from app.charts.spec import fill
+from app.palette import DARK, LIGHT
+from kvmodel import Scenario, evaluate, registry
+from kvmodel.display import digits, time_text
+
+SCENARIOS = st.builds(
+    Scenario,
+    model=st.sampled_from(["llama-3-70b", "deepseek-v3", "gemma-3-27b", "qwen3-next-80b-a3b"]),
+    link=st.sampled_from(["ib-ndr-400", "ethernet-100", "wan-100", "nvlink-4", "roce-800"]),
+    prompt_tokens=st.sampled_from([128, 1024, 8192, 131_072]),
+    engine=st.sampled_from(["ideal", "vllm-nixl", "sglang-mooncake"]),
+    lanes=st.sampled_from(["auto", 1, 4]),
+)
+
+
+def drawn(scenario, prefix="w"):
+    table = interconnects.interconnects_table(scenario, [scenario.prompt_tokens], [scenario.batch])
+    figure = interconnects.interconnects_figure(scenario)
+    return table, fill(figure.wide if prefix == "w" else figure.narrow, table, 0, LIGHT)
+
+
+def test_the_published_cells_are_bytes_over_bandwidth():
+    """1,024 tokens × 327,680 B: 6.71 ms over 50 GB/s, 215 ms at batch 32; NVLink 4 carries one in 0.746 ms."""
+    table, figure = drawn(Scenario(prompt_tokens=1024, batch=32))
+    rows = [link.id for link in interconnects.drawn_links(Scenario())]
+    cells = dict(zip(((r, b) for r in rows for b in interconnects.COLUMNS["w"]), table["i.text"][0], strict=True))
+    assert cells["ib-ndr-400", 1] == "6.71\u202fms"
+    assert cells["ib-ndr-400", 32] == "215\u202fms"
+    assert cells["nvlink-4", 1] == "0.746\u202fms"
+    assert "at batch 32 the handoff takes 215\u202fms" in table["answer.text"][0]
+    assert "<b>InfiniBand NDR 400</b>\u2002" in figure["data"][1]["text"]
+
+
+@settings(max_examples=6, deadline=None)
+@given(SCENARIOS, st.sampled_from(["w", "n"]))
+def test_cells_are_what_evaluate_says_and_the_stairs_part_them_at_one_step(scenario, prefix):
+    table, figure = drawn(scenario, prefix)
+    links, columns = interconnects.drawn_links(scenario), interconnects.COLUMNS[prefix]
+    assert scenario.link in [link.id for link in links]
+    assert [link.bandwidth for link in links] == sorted((link.bandwidth for link in links), reverse=True)
+    corners = [tuple(map(float, p.split(","))) for p in figure["layout"]["shapes"][0]["path"][1:].split("L")]
+    for row, link in enumerate(links):
+        passed = corners[2 * row][0]
+        for column, batch in enumerate(columns):
+            other = scenario if link.id == scenario.link else scenario.with_changes(link=link.id)
+            r = evaluate(other.with_changes(batch=batch))
+            item = row * len(interconnects.COLUMNS["w"]) + interconnects.COLUMNS["w"].index(batch)
+            steps = r.transfer.seconds / r.decode.step_seconds
+            assert table["i.text"][0][item] == time_text(r.transfer.seconds)
+            assert (column >= passed) == (steps >= 1)
+            level = sum(steps >= edge for edge in interconnects.STEPS)
+            assert figure["data"][0]["marker"]["color"][row * len(columns) + column] == LIGHT[f"heat{level}"]
+
+
+@settings(max_examples=15, deadline=None)
+@given(SCENARIOS)
+def test_the_sentence_counts_the_prompts_that_fit_one_decode_step(scenario):
+    text = interconnects.interconnects_table(scenario, [scenario.prompt_tokens], [3])["answer.text"][0]
+
+    def steps(batch):
+        r = evaluate(scenario.with_changes(batch=batch))
+        return r.transfer.seconds / r.decode.step_seconds
+
+    assert f"{digits(steps(3))} steps" in text
+    said = text.removeprefix(f"{registry.links()[scenario.link].short} carries ").split()[0]
+    most = 0 if said == "no" else int(said)
+    assert most == 0 or steps(most) <= 1
+    assert steps(most + 1) > 1 or "or more" in text
+    assert len(text) <= 125
+
+
+def test_the_heat_grows_with_its_level_and_its_words_can_be_read():
+    """Contrast of a cell's words 4.5 at least; lightness moves one way over the ramp (WCAG 2.2, 1.4.3)."""
+
+    def luminance(colour):
+        channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    for theme in (LIGHT, DARK):
+        ramp = [luminance(theme[name]) for name in interconnects.HEAT]
+        assert ramp in (sorted(ramp), sorted(ramp, reverse=True))
+        for fill_colour, ink in zip(interconnects.HEAT, interconnects.HEAT_TEXT, strict=True):
+            light, dark = sorted((luminance(theme[fill_colour]), luminance(theme[ink])), reverse=True)
+            assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+def test_nothing_to_move_is_said():
+    text = interconnects.interconnects_table(Scenario(decode_held_tokens=8192), [8192], [1])["answer.text"][0]
+    assert text == "Decode already holds this prompt: 0\u202fB to move."
+
+
+@pytest.mark.parametrize("batch", [1, 256])
+def test_the_batch_slider_moves_the_sentence_alone(batch):
+    from app.state import State
+    from app.views.interconnects import tables
+
+    table = tables(State(Scenario()), "batch", (1, batch))
+    assert table["i.text"][0] == table["i.text"][1]
+    assert f"at batch {batch} the handoff" in table["answer.text"][1]
