@@ -34,6 +34,7 @@ def evaluation_text(scenario: Scenario, e: Evaluation) -> str:
         ("KV per token", exact_bytes_text(e.kv.bytes_per_token)),
         ("KV of the prompt", bytes_both_text(e.kv.prompt_bytes)),
         ("on the wire", f"{bytes_both_text(e.kv.wire_bytes)} over {e.transfer.lanes} × {rate_text(e.transfer.bandwidth_bytes_per_s)}"),
+        *([("lanes", e.lanes_note.removesuffix("."))] if e.lanes_note else []),
         ("transfer", f"{time_text(e.transfer.seconds)}, of which exposed {time_text(e.transfer.exposed_seconds)}"),
         ("prefill", f"{time_text(e.prefill.seconds)} (band {time_text(e.prefill.low)} to {time_text(e.prefill.high)})"),
         ("decode step", f"{time_text(e.decode.step_seconds)} (band {time_text(e.decode.low)} to {time_text(e.decode.high)})"),

@@ -36,6 +36,8 @@ _FILTER_NAMES = {YOURS: "the chosen link", ALL: "all"}
 _PLACEHOLDERS = {
     **dict.fromkeys(("block_tokens", "chunk_tokens", *(name for _, names in KNOBS for name in names)), "the engine's"),
     **dict.fromkeys(("link_gbytes_per_s", "achieved", "latency_seconds"), "the link's"),
+    "nics_per_gpu": "the node's",
+    "group_layers": "the best found",
     "decode_pool_gbytes": "what is left",
 }
 
@@ -172,7 +174,8 @@ def _choice(column: Any, state: State, name: str, *, without: Collection[str] = 
     if st.session_state.get(name) not in options:
         st.session_state.pop(name, None)
     _set(name, value)
-    column.selectbox(label_of(name), options, key=name, format_func=lambda v: name_of(name, v))
+    words = {"help": help_of(name), "placeholder": _PLACEHOLDERS[name]} if name in _PLACEHOLDERS else {}
+    column.selectbox(label_of(name), options, key=name, format_func=lambda v: name_of(name, v), **words)
 
 
 def _degree(column: Any, scenario: Scenario, name: str) -> None:

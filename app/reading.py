@@ -22,7 +22,7 @@ ARRIVED = "arrived"
 IN_SIGHT = ("model", "prefill_tp", "decode_tp", "kv_dtype", "link")
 MORE = (
     ("Prefill side", ("prefill_accelerator", "prefill_pp", "prefill_attention_dp", "prefill_held_tokens", "weight_dtype")),
-    ("Wire", ("engine", "lanes", "shared_by", "wire_dtype", "block_tokens", "chunk_tokens")),
+    ("Wire", ("engine", "lanes", "shared_by", "wire_dtype", "block_tokens", "chunk_tokens", "group_layers")),
     (
         "Decode side",
         ("decode_accelerator", "decode_pp", "decode_attention_dp", "decode_held_tokens", "decode_batch", "output_tokens", "ep"),
@@ -32,7 +32,14 @@ MORE = (
 KNOBS = (
     ("Messages", ("message_seconds", "posting_threads", "posts_while_sending", "outstanding_messages", "kv_split", "fragmentation")),
     ("Copies", ("cross_layer", "gather", "staging_copies", "host_bounce", "skips_held", "early_prefix")),
-    ("Link and layout", ("achieved", "latency_seconds", "max_lanes_per_gpu", "mla_copies", "unequal_tp")),
+    (
+        "Link and layout",
+        ("nominal_link", "achieved", "latency_seconds", "nics_per_gpu", "max_lanes_per_gpu", "mla_copies", "keeps_all_chunked"),
+    ),
+    (
+        "Between the sides",
+        ("direction", "serial_below_tokens", "unequal_tp", "gathers_copied_heads", "nvfp4_equal_tp", "same_node_only"),
+    ),
     ("Fixed times", ("handoff_seconds", "admission_seconds", "handshake_seconds", "contact", "first_token", "released_by")),
 )
 """What the engine and the link have of their own, and a scenario may say otherwise."""
@@ -122,7 +129,7 @@ def _overlap(session: Session, scenario: Scenario) -> str | None:
 def overlaps(scenario: Scenario) -> list[str]:
     """Overlaps the scenario's engine can have: decode starts layer by layer only where it makes the first token."""
     both = ["layer-both"] if (scenario.first_token or registry.engines()[scenario.engine].first_token) == "decode" else []
-    return ["serial", "chunk", "layer", *both]
+    return ["serial", "chunk", "layer", "layer-group", *both]
 
 
 def has_mla(model: str | ModelSpec) -> bool:

@@ -25,18 +25,32 @@ SAME_NAME = (
     "unequal_tp",
     "first_token",
     "released_by",
+    "direction",
+    "serial_below_tokens",
 )
 """Scenario fields that replace the engine's of the same name."""
 
 
-YES_NO = ("host_bounce", "cross_layer", "posts_while_sending", "skips_held", "early_prefix")
+YES_NO = (
+    "host_bounce",
+    "cross_layer",
+    "posts_while_sending",
+    "skips_held",
+    "early_prefix",
+    "nominal_link",
+    "keeps_all_chunked",
+    "gathers_copied_heads",
+    "nvfp4_equal_tp",
+    "same_node_only",
+)
 """Scenario fields that say yes or no to the engine's of the same name."""
 
 
 def engine_as_asked(s: Structure) -> Engine:
     """The engine of a structure. Raises UnknownNameError, and BadScenarioError where two of its values exclude each other.
 
-    Its fixed handoff is that of the prefill accelerator where the engine was measured on it.
+    Its fixed handoff is that of the prefill accelerator where the engine was measured on it. A share of nominal or a
+    latency that is asked for counts in place of the engine's, which sees to the rest of the link (`link_as_asked`).
     """
     engine = registry.find("engine", s.engine, registry.engines())
     changes: dict[str, Any] = {}
@@ -56,11 +70,12 @@ def engine_as_asked(s: Structure) -> Engine:
 def link_as_asked(s: Structure) -> Link:
     """The link of a structure. Raises UnknownNameError.
 
-    Under an engine that takes links as nominal, what is not asked for stays nominal.
+    Where links are taken as nominal, what is not asked for stays nominal.
     """
     link = registry.find("link", s.link, registry.links())
     asked = {"achieved": s.achieved, "latency": s.latency_seconds}
     changes: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
-    if changes and registry.engines()[s.engine].nominal_link:
+    nominal = registry.engines()[s.engine].nominal_link if s.nominal_link is None else s.nominal_link == "yes"
+    if changes and nominal:
         changes = {"achieved": 1.0, "latency": 0.0, "message_seconds": 0.0} | changes
     return link.model_copy(update=changes) if changes else link

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 
 from kvmodel.handoff import handoff
 from kvmodel.lane import reached
+from kvmodel.layer_groups import Counts, each_group, group_load, sent_in_groups
 from kvmodel.numeric import Num
 from kvmodel.plan import Plan
-from kvmodel.progress import Amounts, cut, lane_at, layer_load
-from kvmodel.wire import LayerWire
+from kvmodel.progress import Amounts, cut, lane_at, progress
+from kvmodel.wire import senders_of
 
 NAMES: dict[str, str] = {
     "bytes": "Bytes at nominal bandwidth",
@@ -63,8 +64,11 @@ def transfer_terms(plan: Plan, a: Amounts) -> tuple[Term, ...]:
     >>> [(term.id, round(term.seconds * 1e3, 2)) for term in terms if term.seconds]
     [('bytes', 53.69), ('achieved', 2.24), ('posting', 7.96), ('latency', 0.01)]
     """
-    layers = [_layer_terms(plan, a, wire) for wire in plan.wires]
-    sums = {key: sum(wire.count * layer[key] for wire, layer in zip(plan.wires, layers, strict=True)) for key in layers[0]}
+    sent: list[tuple[Num, Counts]] = [(wire.count, ((index, 1),)) for index, wire in enumerate(plan.wires)]
+    if plan.overlap == "layer-group":
+        sent = each_group(plan, sent_in_groups(plan, a, progress(plan, a)).layers)
+    parts = [(times, _group_terms(plan, a, counts)) for times, counts in sent]
+    sums = {key: sum(times * terms[key] for times, terms in parts) for key in parts[0][1]}
     moves = sum(wire.count * wire.bytes(a.prompt_tokens, cut(plan, a)[2]) for wire in plan.wires) > 0
     return (*(Term(key, seconds) for key, seconds in sums.items()), Term("latency", plan.lane.latency * moves))
 
@@ -88,17 +92,28 @@ def _settled(difference: Num, of: Num) -> Num:
 
 
 def message_bytes(plan: Plan, a: Amounts) -> Num:
-    """Mean bytes of a message on the slowest lane; 0 where nothing moves."""
-    result = handoff(plan, a)
-    some = result.transfer.messages > 0
-    return some * result.kv.wire_bytes / plan.lanes / (result.transfer.messages + (1 - some))
+    """Mean bytes of a message; 0 where nothing moves. Ranks that share a lane have messages of their own.
+
+    >>> from kvmodel import Scenario
+    >>> from kvmodel.evaluate import amounts_of
+    >>> from kvmodel.plan import plan_of
+    >>> scenario = Scenario(engine="vllm-nixl", fragmentation=1.0)  # 16 tokens of one of 8 heads, keys and values, bf16
+    >>> message_bytes(plan_of(scenario), amounts_of(scenario))
+    8192.0
+    """
+    known, messages = cut(plan, a)[2], handoff(plan, a).transfer.messages
+    ranks = plan.prefill.attention_ranks, plan.decode.attention_ranks
+    groups = zip(plan.model.groups, plan.wires, strict=True)
+    rank = sum(w.count * w.bytes(a.prompt_tokens, known) / senders_of(g, plan.engine, *ranks) for g, w in groups) * a.batch
+    some = messages > 0
+    return some * rank / (messages + (1 - some))
 
 
-def _layer_terms(plan: Plan, a: Amounts, wire: LayerWire) -> dict[str, Num]:
-    """Terms of one layer, in order."""
+def _group_terms(plan: Plan, a: Amounts, counts: Counts) -> dict[str, Num]:
+    """Terms of layers that leave together, in order."""
     known, lane = cut(plan, a)[2], lane_at(plan, a)
-    moved, messages, rank = layer_load(plan, a, wire, known)
-    once = replace(wire, copies=1.0).bytes(a.prompt_tokens, known) * a.batch
+    moved, messages, rank, spread = group_load(plan, a, counts)
+    once = sum(count * replace(plan.wires[index], copies=1.0).bytes(a.prompt_tokens, known) for index, count in counts) * a.batch
     nominal, free = _bandwidths(plan, a)
     send = moved / plan.lanes * a.shared_by / lane.bandwidth
     waiting = lane.waiting(send, messages)
@@ -115,7 +130,7 @@ def _layer_terms(plan: Plan, a: Amounts, wire: LayerWire) -> dict[str, Num]:
         "host": rank * extra.host,
         "quantize": rank * extra.quantize,
         "dequantize": rank * extra.dequantize,
-        "spread": moved * wire.spread_per_byte,
+        "spread": spread,
     }
 
 

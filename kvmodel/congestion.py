@@ -82,6 +82,8 @@ def demand(plan: Plan, a: Amounts) -> Demand:
         bytes_, messages, rank_bytes = layer_load(plan, a, wire, known)
         moved, posted = moved + wire.count * bytes_, posted + wire.count * messages
         rank, spread = rank + wire.count * rank_bytes, spread + wire.count * bytes_ * wire.spread_per_byte
+    if plan.overlap == "layer-group":
+        posted = handoff(plan, a).transfer.messages
     posting, shared = posted * lane.message_seconds, rank * (extra.staging + extra.host) / 2
     push = plan.engine.direction == "push"
     return Demand(

@@ -8,6 +8,7 @@ import numpy as np
 
 from kvmodel.errors import BadScenarioError
 from kvmodel.handoff import handoff
+from kvmodel.lanes import lanes_note
 from kvmodel.plan import plan_of
 from kvmodel.progress import AMOUNTS, Amounts
 from kvmodel.reason import reason_of
@@ -41,6 +42,7 @@ def evaluate(scenario: Scenario) -> Evaluation:
     verdict, note = verdict_and_note(plan, amounts, scenario, result)
     object.__setattr__(result, "verdict", verdict)
     object.__setattr__(result, "band_note", note)
+    object.__setattr__(result, "lanes_note", lanes_note(plan))
     return result
 
 
@@ -48,7 +50,7 @@ def sweep(scenario: Scenario, **arrays: Any) -> Evaluation:
     """The same tree as `evaluate` gives, with arrays for numbers, over arrays of any numeric fields.
 
     Arrays broadcast against each other. Equal, element by element, to `evaluate` of the scenario
-    with that element; `reason`, `verdict` and `band_note` stay empty.
+    with that element; `reason`, `verdict` and the notes stay empty.
 
     >>> sweep(Scenario(), prompt_tokens=[1024, 8192]).kv.prompt_bytes
     array([3.35544320e+08, 2.68435456e+09])

@@ -11,6 +11,7 @@ from typing import Any
 
 from kvmodel.capacity import capacity, rank_bytes
 from kvmodel.compute import GRID_BELOW_MEASURED
+from kvmodel.layer_groups import Grouped, sent_in_groups
 from kvmodel.numeric import Num, maximum, where
 from kvmodel.plan import Plan
 from kvmodel.progress import Amounts, Pace, Progress, lane_at, progress, request_chunk
@@ -24,6 +25,8 @@ class Course:
 
     wire_seconds: Num
     """Whole batch on the slowest lane, nothing overlapped."""
+    messages: Num
+    """Messages on that lane."""
     exposed: Num
     """What is left of it after prefill."""
     bound: Any
@@ -41,14 +44,19 @@ class Course:
 def course(plan: Plan, a: Amounts, p: Progress, step: Num, tpot: Num) -> Course:
     """The course of a handoff whose prefill and wire progress as `p` says, with decode steps of `step` seconds."""
     alpha = plan.lane.latency * (p.wire_bytes > 0)
-    wire_seconds = sum(wire.count * x for wire, x in zip(plan.wires, p.x, strict=True)) + alpha
-    exposed, bound = _exposed(plan, a, p, wire_seconds, alpha, step)
+    wire_seconds, messages = sum(wire.count * x for wire, x in zip(plan.wires, p.x, strict=True)) + alpha, p.messages
+    if plan.overlap == "layer-group":
+        sent = sent_in_groups(plan, a, p)
+        wire_seconds, messages = sent.seconds, sent.messages
+        exposed, bound = _exposed_in_groups(plan, a, p, sent)
+    else:
+        exposed, bound = _exposed(plan, a, p, wire_seconds, alpha, step)
     gap = exposed + fixed_seconds(plan)
-    return Course(wire_seconds, exposed, bound, gap, *first_tokens(plan, p.prefill_seconds, gap, step, tpot))
+    return Course(wire_seconds, messages, exposed, bound, gap, *first_tokens(plan, p.prefill_seconds, gap, step, tpot))
 
 
 def handoff(plan: Plan, a: Amounts) -> Evaluation:
-    """Evaluate a plan. `reason`, `verdict` and `band_note` are left empty."""
+    """Evaluate a plan. `reason`, `verdict` and the notes are left empty."""
     p = progress(plan, a)
     step, tpot = step_times(plan, a)
     c = course(plan, a, p, step, tpot)
@@ -66,7 +74,7 @@ def handoff(plan: Plan, a: Amounts) -> Evaluation:
             decode_rank_bytes=rank_bytes(plan.decode, a.prompt_tokens),
             wire_bytes=p.wire_bytes,
         ),
-        transfer=Transfer(plan.lanes, lane_at(plan, a).bandwidth / a.shared_by, p.messages, c.wire_seconds, c.exposed),
+        transfer=Transfer(plan.lanes, lane_at(plan, a).bandwidth / a.shared_by, c.messages, c.wire_seconds, c.exposed),
         prefill=Prefill(
             flop=plan.prefill.time.prefill_flop(p.new, p.held, a.batch),
             seconds=p.prefill_seconds,
@@ -135,10 +143,23 @@ def _exposed(plan: Plan, a: Amounts, p: Progress, whole: Num, alpha: Num, step: 
     bound = where(in_step, "hidden", "link")
     if plan.overlap == "chunk":
         bound = where(p.new <= request_chunk(plan, a), "exposed", bound)
-    if plan.serial_below:
-        short = a.prompt_tokens < plan.serial_below
-        exposed, bound = where(short, whole, exposed), where(short, "exposed", bound)
-    return exposed, where(nothing, "nothing", bound)
+    return _short_sent_whole(plan, a, whole, exposed, where(nothing, "nothing", bound))
+
+
+def _exposed_in_groups(plan: Plan, a: Amounts, p: Progress, sent: Grouped) -> tuple[Num, Any]:
+    """The same where layers leave in groups; one group of all layers in one pass hides nothing."""
+    chunk = request_chunk(plan, a)
+    one = (sent.layers >= plan.model.layers) & (True if chunk is None else p.new <= chunk)
+    bound = where(one, "exposed", where(sent.in_step, "hidden", "link"))
+    return _short_sent_whole(plan, a, sent.seconds, sent.exposed_seconds, where(p.wire_bytes <= 0, "nothing", bound))
+
+
+def _short_sent_whole(plan: Plan, a: Amounts, whole: Num, exposed: Num, bound: Any) -> tuple[Num, Any]:
+    """What is exposed and its bound, with prompts that the engine sends whole after prefill."""
+    if not plan.serial_below:
+        return exposed, bound
+    short = (a.prompt_tokens < plan.serial_below) & (bound != "nothing")
+    return where(short, whole, exposed), where(short, "exposed", bound)
 
 
 def wire_end(plan: Plan, a: Amounts, p: Progress, alpha: Num, decode_layer: Num | None) -> tuple[WireState, Num, Num]:

@@ -5,28 +5,56 @@ last group grows. Where the cache's blocks hold all layers side by side, a block
 so the posting of messages shrinks with :math:`k`; where each layer lies apart it does not, and single layers are best.
 
 .. math:: busy_g = \max(ready_g,\ busy_{g-1}) + x_g
+
+Groups follow one another within each prefill chunk, as single layers do.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
 
-from kvmodel.numeric import maximum
+import numpy as np
+
+from kvmodel.numeric import Num, maximum, where
 from kvmodel.plan import Plan
-from kvmodel.progress import Amounts, cut, lane_at, layer_load, progress
+from kvmodel.progress import Amounts, Pace, Progress, cut, lane_at, layer_load
+from kvmodel.timeline import Run, WireState, advance
+
+Counts = tuple[tuple[int, int], ...]
+"""(layer group of the model, layers of it) of what leaves together."""
+
+
+class Load(NamedTuple):
+    """What leaves together, for the whole batch."""
+
+    moved: Num
+    """Bytes on the wire."""
+    messages: Num
+    """On one lane."""
+    rank_bytes: Num
+    """Bytes of one rank's cache before compression."""
+    spread: Num
+    """Seconds until every receiving rank has it, beyond the link."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """Layers sent in groups of one size; plain numbers."""
+    """Layers sent in groups of one size; numbers, or arrays where amounts are."""
 
-    layers: int
+    layers: Num
     """Layers of a group."""
-    exposed_seconds: float
+    exposed_seconds: Num
     """What is left after prefill ends, the link's latency included."""
-    messages: float
+    seconds: Num
+    """All groups on the slowest lane, nothing overlapped, the latency included."""
+    messages: Num
     """Messages on the slowest lane."""
+    in_step: Any
+    """Whether nothing but the last group is left when prefill ends."""
 
 
 def sizes_of(plan: Plan) -> tuple[int, ...]:
@@ -35,33 +63,93 @@ def sizes_of(plan: Plan) -> tuple[int, ...]:
     return tuple(sorted({-(-layers // groups) for groups in range(1, layers + 1)}))
 
 
-def layer_groups(plan: Plan, a: Amounts, sizes: Sequence[int] | None = None, *, together: bool) -> tuple[Grouped, ...]:
-    """Exposed transfer with layers sent in groups of each size, prefill in one pass; amounts are plain numbers.
-
-    `together` says whether one message carries a block of all like layers of a group.
-    """
-    return tuple(_grouped(plan, a, size, together) for size in (sizes_of(plan) if sizes is None else sizes))
-
-
-def best_group(found: Sequence[Grouped]) -> Grouped:
-    """The group with the least exposed, the smallest of equals."""
-    return min(found, key=lambda one: (round(one.exposed_seconds, 12), one.layers))
-
-
-def _grouped(plan: Plan, a: Amounts, size: int, together: bool) -> Grouped:
-    p, lane, known = progress(plan, a), lane_at(plan, a), cut(plan, a)[2]
-    loads = [layer_load(plan, a, wire, known) for wire in plan.wires]
-    apart = [load[1] * (wire.count if plan.engine.cross_layer else 1) for load, wire in zip(loads, plan.wires, strict=True)]
-    clock = busy = messages = 0.0
+def groups_of(plan: Plan, size: int) -> tuple[tuple[Counts, int], ...]:
+    """(what leaves together, how many times in a row), first group first."""
     sequence = plan.model.sequence
-    for start in range(0, len(sequence), size):
-        group = sequence[start : start + size]
-        clock += float(sum(p.layer_seconds[layer] for layer in group))
-        moved = float(sum(loads[layer][0] for layer in group))
-        rank = float(sum(loads[layer][2] for layer in group))
-        posts = float(sum(apart[layer] for layer in (set(group) if together else group)))
-        spread = float(sum(loads[layer][0] * plan.wires[layer].spread_per_byte for layer in group))
-        x = float(lane.busy(moved / plan.lanes, posts, rank, a.shared_by)) + spread
-        busy, messages = maximum(clock, busy) + x, messages + posts
-    latency = plan.lane.latency * (p.wire_bytes > 0)
-    return Grouped(size, max(0.0, busy + latency - float(p.prefill_seconds)) if p.wire_bytes > 0 else 0.0, messages)
+    parts = [tuple(sorted(Counter(sequence[i : i + size]).items())) for i in range(0, len(sequence), size)]
+    return tuple((counts, len(list(alike))) for counts, alike in groupby(parts))
+
+
+def group_load(plan: Plan, a: Amounts, counts: Counts) -> Load:
+    """What a group of layers puts on the wire."""
+    known = cut(plan, a)[2]
+    moved, messages, rank, spread = 0.0, 0.0, 0.0, 0.0
+    for index, count in counts:
+        wire = plan.wires[index]
+        layer_bytes, layer_messages, rank_bytes = layer_load(plan, a, wire, known)
+        moved, rank = moved + count * layer_bytes, rank + count * rank_bytes
+        messages = messages + layer_messages * (1 if wire.joined else count)
+        spread = spread + count * layer_bytes * wire.spread_per_byte
+    return Load(moved, messages, rank, spread)
+
+
+def load_seconds(plan: Plan, a: Amounts, load: Load) -> Num:
+    """Seconds for which a load keeps its lane."""
+    return lane_at(plan, a).busy(load.moved / plan.lanes, load.messages, load.rank_bytes, a.shared_by) + load.spread
+
+
+class GroupPace(Pace):
+    """How far prefill and wire are where layers leave in groups of one size."""
+
+    def __init__(self, plan: Plan, a: Amounts, p: Progress, size: int) -> None:
+        super().__init__(plan, a, p)
+        self.groups = groups_of(plan, size)
+        loads = {counts: group_load(plan, a, counts) for counts, _ in self.groups}
+        busy = {counts: load_seconds(plan, a, load) for counts, load in loads.items()}
+        self.shares = {counts: _share(x, sum(n * p.x[g] for g, n in counts)) for counts, x in busy.items()}
+        self.messages = sum(times * loads[counts].messages for counts, times in self.groups)
+        self.total_x = sum(times * busy[counts] for counts, times in self.groups)
+        self.total_token_x = sum(times * self.shares[counts] * sum(n * self.token_x[g] for g, n in counts) for counts, times in self.groups)
+
+    def group_x(self, j: Num, counts: Counts) -> Num:
+        """Wire time of one group's part of chunk `j`."""
+        return self.shares[counts] * sum(n * self.layer_x(j, g) for g, n in counts)
+
+    def layers_of(self, j: Num, state: WireState, alpha: Num, decode_layer: Num | None) -> WireState:
+        """The state after the layers of chunk `j`."""
+        before, after = self.compute(j - 1), self.compute(j)
+        clock = sum(wire.count * t for wire, t in zip(self.plan.wires, before, strict=True))
+        for counts, times in self.groups:
+            each = sum(n * (after[g] - before[g]) for g, n in counts)
+            state = advance(state, Run(times, clock + each, each, self.group_x(j, counts)), latency=alpha, decode_layer=decode_layer)
+            clock = clock + times * each
+        return state
+
+
+def _share(busy: Num, layer_by_layer: Num) -> Num:
+    """Wire time of a group over that of its layers one by one."""
+    return busy / maximum(layer_by_layer, 1e-300)
+
+
+def grouped(plan: Plan, a: Amounts, p: Progress, size: int) -> Grouped:
+    """The transfer with layers sent in groups of a size."""
+    pace = GroupPace(plan, a, p, size)
+    moves, alpha = p.wire_bytes > 0, plan.lane.latency * (p.wire_bytes > 0)
+    state = pace.layers_of(pace.chunks, WireState(pace.before_last_chunk(), 0.0), alpha, None)
+    exposed = maximum(state.busy + alpha - p.prefill_seconds, 0.0) * moves
+    head = 0.0 if a.prefill_seconds is not None else p.scale * plan.prefill.time.head(a.batch)
+    last = pace.group_x(pace.chunks, pace.groups[-1][0])
+    in_step = state.busy <= (p.prefill_seconds - head) * (1 + 1e-12) + last * (1 + 1e-9)
+    return Grouped(size + 0 * p.new, exposed, pace.total_x + alpha, pace.messages, in_step)
+
+
+def sent_in_groups(plan: Plan, a: Amounts, p: Progress, sizes: Sequence[int] | None = None) -> Grouped:
+    """The transfer in groups of the size asked for, or else of that with the least exposed, the smallest of equals.
+
+    Layers of one kind that share no messages leave least exposed one by one, whatever the amounts.
+    """
+    if sizes is None:
+        alone = len(plan.wires) == 1 and not plan.wires[0].joined
+        sizes = (plan.group_layers,) if plan.group_layers else (1,) if alone else sizes_of(plan)
+    best = grouped(plan, a, p, sizes[0])
+    for size in sizes[1:]:
+        other = grouped(plan, a, p, size)
+        better = other.exposed_seconds < best.exposed_seconds * (1 - 1e-9) - 1e-12
+        best = Grouped(*(where(better, getattr(other, name), getattr(best, name)) for name in Grouped.__slots__))
+    return best
+
+
+def each_group(plan: Plan, layers: Num) -> list[tuple[Num, Counts]]:
+    """(how many times, what leaves together) in groups of `layers`, which may be an array."""
+    sizes = np.unique(np.asarray(layers)).tolist()
+    return [((layers == size) * times, counts) for size in sizes for counts, times in groups_of(plan, size)]

@@ -20,6 +20,7 @@ from kvmodel.lane import Extra, Lane, extra_seconds, host_ceiling, lane_of
 from kvmodel.memory import USABLE_MEMORY, Workspace, workspace
 from kvmodel.parameters import layer_parameters, model_parameters
 from kvmodel.placement import Placement
+from kvmodel.rails import derived_lanes, offered_lanes
 from kvmodel.ranks import layout_refusal, stage_caches
 from kvmodel.records.engine import Engine
 from kvmodel.records.hardware import Accelerator, Link
@@ -28,7 +29,7 @@ from kvmodel.records.transport import Constants
 from kvmodel.refusals import handoff_refusal
 from kvmodel.scenario import Scenario
 from kvmodel.structure import STRUCTURE, Structure
-from kvmodel.wire import LayerWire, copies_of, derived_lanes, layer_messages, spread_seconds, wire_ratio
+from kvmodel.wire import LayerWire, copies_of, joins, layer_messages, spread_seconds, wire_ratio
 
 DEFAULT_CHUNK_TOKENS = 2048
 """Chunk where overlap is `chunk` and neither engine nor scenario states one: vLLM's smallest default
@@ -80,9 +81,13 @@ class Plan:
     runs: tuple[tuple[int, int], ...]
     """(group, layers in a row), first layer first."""
     lanes: int
+    offered_lanes: int
+    """Lanes that NICs and ranks of both sides offer."""
     lane: Lane
     extra: Extra
     overlap: str
+    group_layers: int | None
+    """Layers that leave together under `layer-group`; None for the best size."""
     serial_below: int
     """Prompts shorter than this are sent whole after prefill."""
     handshake_seconds: float
@@ -120,13 +125,15 @@ def build_plan(s: Structure) -> Plan:
         decode=decode,
         local=phase_time(_placement(s, "decode", model, engine, kv_dtype), "prefill"),
         cache=model_cache(model, kv_dtype=kv_dtype, keeps_all_chunked=engine.keeps_all_chunked),
-        wires=_wires(model, engine, kv_dtype, ratio, prefill, decode),
+        wires=_wires(model, engine, kv_dtype, ratio, prefill, decode, apart=overlap.startswith("layer")),
         runs=tuple((index, len(list(same))) for index, same in groupby(model.sequence)),
         lanes=lanes,
+        offered_lanes=_offered(s, engine, link, prefill, decode),
         lane=lane_of(link, engine, None, extra.per_byte, _ceiling(engine, prefill, decode, lanes), posters=_posters(engine, *ranks)),
         extra=extra,
         overlap=overlap,
-        serial_below=engine.serial_below_tokens if s.overlap is None else 0,
+        group_layers=None if s.group_layers is None else min(s.group_layers, model.layers),
+        serial_below=engine.serial_below_tokens if s.overlap is None or s.serial_below_tokens is not None else 0,
         handshake_seconds=engine.handshake_seconds if s.contact == "first" else 0.0,
         block=s.block_tokens or engine.block_tokens,
         chunk=s.chunk_tokens or engine.chunk_tokens or (DEFAULT_CHUNK_TOKENS if overlap == "chunk" else None),
@@ -157,7 +164,7 @@ def _overlap(s: Structure, engine: Engine) -> str:
     """The overlap asked for, or the engine's own."""
     overlap = s.overlap or engine.overlap
     if overlap == "layer-both" and engine.first_token == "prefill":
-        allowed = "serial, chunk, layer"
+        allowed = "serial, chunk, layer, layer-group"
         raise BadScenarioError(f"overlap: got 'layer-both', but with {engine.id} prefill makes the first token; allowed: {allowed}")
     return overlap
 
@@ -191,7 +198,9 @@ def _side(s: Structure, phase: str, model: ModelSpec, engine: Engine, kv_dtype: 
     )
 
 
-def _wires(model: ModelSpec, engine: Engine, kv_dtype: str, ratio: float, prefill: Side, decode: Side) -> tuple[LayerWire, ...]:
+def _wires(
+    model: ModelSpec, engine: Engine, kv_dtype: str, ratio: float, prefill: Side, decode: Side, *, apart: bool
+) -> tuple[LayerWire, ...]:
     ranks = prefill.attention_ranks, decode.attention_ranks
     return tuple(
         LayerWire(
@@ -199,8 +208,9 @@ def _wires(model: ModelSpec, engine: Engine, kv_dtype: str, ratio: float, prefil
             layer_cache(group, kv_dtype=kv_dtype, keeps_all_chunked=engine.keeps_all_chunked),
             copies_of(group, engine, ranks[1]),
             ratio,
-            *layer_messages(group, engine, *ranks),
+            *layer_messages(group, engine, *ranks, apart=apart),
             spread_seconds(group, engine, ranks[1], decode.accelerator),
+            joins(group, engine, *ranks),
         )
         for group in model.groups
     )
@@ -212,7 +222,14 @@ def _lanes(s: Structure, model: ModelSpec, engine: Engine, link: Link, prefill: 
     latent = any(isinstance(group.attention, Mla | Compressed) for group in model.groups)
     one_reader = engine.mla_copies == "single" and latent
     sides = prefill.accelerator, decode.accelerator, prefill.attention_ranks, decode.attention_ranks
-    return derived_lanes(link, engine, *sides, one_reader=one_reader)
+    return derived_lanes(link, engine, *sides, one_reader=one_reader, nics_per_gpu=s.nics_per_gpu)
+
+
+def _offered(s: Structure, engine: Engine, link: Link, prefill: Side, decode: Side) -> int:
+    return min(
+        offered_lanes(link, engine, side.accelerator, gpus=side.rank_count, ranks=side.attention_ranks, nics_per_gpu=s.nics_per_gpu)
+        for side in (prefill, decode)
+    )
 
 
 def _stages(place: Placement, pp: int) -> tuple[ModelCache, ...]:

@@ -43,7 +43,7 @@ class Transfer:
     bandwidth_bytes_per_s: Num
     """One lane, one direction, achieved, after sharing."""
     messages: Num
-    """Messages on the slowest lane."""
+    """Messages of one rank on the slowest lane; ranks that share a lane post theirs side by side."""
     seconds: Num
     """Whole batch on the slowest lane, nothing overlapped."""
     exposed_seconds: Num
@@ -135,6 +135,8 @@ class Evaluation:
     """The answer in a sentence. Empty in a sweep."""
     band_note: str = ""
     """What a time elsewhere in its band would change of the answer; empty where nothing, and in a sweep."""
+    lanes_note: str = ""
+    """That more lanes are asked for than there are NICs; empty where not, and in a sweep."""
 
     def at(self, index: int) -> Evaluation:
         """The evaluation at one position of a one-dimensional sweep, as plain numbers."""

@@ -89,6 +89,8 @@ class Scenario(Inputs):
     """How the handoff is done."""
     overlap: Overlap | None = Field(None, title="Overlap")
     """What crosses while prefill computes; None is the engine's own way."""
+    group_layers: Annotated[int, Field(ge=1, le=512)] | None = Field(None, title="Layers of a group")
+    """Layers that leave together where overlap is layer-group; None is the size that leaves least exposed."""
     block_tokens: int | None = Field(None, ge=1, le=65_536, title="Block tokens")
     """Tokens of a cache block; None is the engine's."""
     chunk_tokens: int | None = Field(None, ge=16, le=MAX_PROMPT_TOKENS, title="Chunk tokens")
@@ -126,6 +128,8 @@ class Scenario(Inputs):
     """Whether the bytes go through host memory on both sides; None is the engine's way."""
     max_lanes_per_gpu: Annotated[int, Field(ge=1, le=64)] | None = Field(None, title="Rails a GPU may use")
     """NICs one rank may use, where lanes are derived; None is the engine's."""
+    nics_per_gpu: Annotated[float, Field(gt=0, le=8)] | None = Field(None, title="NICs a GPU")
+    """NICs a GPU has in the nodes of both sides, where lanes are derived; None is the usual node's."""
     mla_copies: Literal["per-rank", "single", "split"] | None = Field(None, title="MLA copies")
     """One latent for each decode rank, for a single reader, or in parts to all and gathered there; None is the engine's way."""
     handoff_seconds: Fixed | None = Field(None, title="Fixed handoff, s")
@@ -146,6 +150,20 @@ class Scenario(Inputs):
     """Side that computes the first token; None is the engine's way."""
     released_by: Literal["prefill", "decode"] | None = Field(None, title="First token released by")
     """Side that sends the first token to the user; None is the engine's way."""
+    direction: Literal["push", "pull"] | None = Field(None, title="Direction")
+    """Whether prefill's ranks write and post the messages or decode's read and post them; None is the engine's way."""
+    serial_below_tokens: Held | None = Field(None, title="Whole below, tokens")
+    """Prompts shorter than this cross whole after prefill, whatever the overlap; None is the engine's, under its own overlap."""
+    nominal_link: YesNo | None = Field(None, title="Link as nominal")
+    """Whether the link's nominal bandwidth is reached, with no latency and no cost a message of the link's; None is the engine's way."""
+    keeps_all_chunked: YesNo | None = Field(None, title="Keeps all of local chunks")
+    """Whether layers of chunked local attention keep every token, and not only those of the last chunk; None is the engine's way."""
+    gathers_copied_heads: YesNo | None = Field(None, title="Fewer readers of copied heads")
+    """Whether fewer decode ranks may read from prefill ranks that hold copies of KV heads; None is the engine's way."""
+    nvfp4_equal_tp: YesNo | None = Field(None, title="NVFP4 at equal TP only")
+    """Whether an NVFP4 cache between sides of different TP is refused; None is the engine's way."""
+    same_node_only: YesNo | None = Field(None, title="Inside a node only")
+    """Whether links that leave the node are refused; None is the engine's way."""
     contact: Literal["warm", "first"] = Field("warm", title="Contact")
     """Whether the two instances have met; a first contact waits for the handshake."""
 

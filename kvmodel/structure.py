@@ -27,6 +27,7 @@ class Structure(NamedTuple):
     lanes: int | str
     engine: str
     overlap: str | None
+    group_layers: int | None
     block_tokens: int | None
     chunk_tokens: int | None
     achieved: float | None
@@ -41,6 +42,7 @@ class Structure(NamedTuple):
     staging_copies: int | None
     host_bounce: str | None
     max_lanes_per_gpu: int | None
+    nics_per_gpu: float | None
     mla_copies: str | None
     handoff_seconds: float | None
     admission_seconds: float | None
@@ -52,6 +54,13 @@ class Structure(NamedTuple):
     unequal_tp: str | None
     first_token: str | None
     released_by: str | None
+    direction: str | None
+    serial_below_tokens: int | None
+    nominal_link: str | None
+    keeps_all_chunked: str | None
+    gathers_copied_heads: str | None
+    nvfp4_equal_tp: str | None
+    same_node_only: str | None
 
 
 STRUCTURE = Structure._fields

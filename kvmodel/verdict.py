@@ -75,7 +75,7 @@ def _answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation
         )
     if posting > result.transfer.seconds / 2:
         many = count_text(result.transfer.messages)
-        return ((f"Messages, not bytes, fill the wire: {many} of them add ", ""), (time_text(posting), "exposed"), (" to the handoff.", ""))
+        return ((f"Messages, not bytes, fill the wire: {many} a rank add ", ""), (time_text(posting), "exposed"), (" to the handoff.", ""))
     if result.gap_share <= GAP_MARK:
         share = result.gap_seconds / result.request_seconds
         return (("The handoff adds ", ""), (time_text(result.gap_seconds), "exposed"), (f", {share_text(share)} of the request.", ""))

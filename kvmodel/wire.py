@@ -12,7 +12,7 @@ from kvmodel.dtypes import BYTES_PER_ELEMENT
 from kvmodel.errors import BadScenarioError
 from kvmodel.numeric import Num, ceil_div, maximum, minimum
 from kvmodel.records.engine import Engine
-from kvmodel.records.hardware import Accelerator, Link
+from kvmodel.records.hardware import Accelerator
 from kvmodel.records.model import Compressed, LayerGroup, Linear, Mla
 
 
@@ -36,6 +36,8 @@ class LayerWire:
     """Messages of a layer sent as one run: one for each rank that a rank exchanges heads with."""
     spread_per_byte: float = 0.0
     """Seconds a byte costs until every receiving rank has it, beyond the link."""
+    joined: bool = False
+    """Whether layers of the group that leave together share their messages."""
 
     def bytes(self, tokens: Num, known: Num) -> Num:
         """Bytes of one layer for one request whose receiver holds the first `known` tokens, copies included."""
@@ -88,23 +90,6 @@ def wire_ratio(kv_dtype: str, wire_dtype: str) -> float:
     return ratio
 
 
-def derived_lanes(
-    link: Link, engine: Engine, sender: Accelerator, receiver: Accelerator, sender_tp: int, receiver_tp: int, *, one_reader: bool
-) -> int:
-    """Lanes an engine would use side by side: the NICs of the narrower side.
-
-    One NIC a GPU multiplies with TP; a node's or a site's pipe does not; a cache that a single rank
-    reads travels on that rank's lane.
-    """
-    if link.scope == "site" or one_reader:
-        return 1
-    if link.scope == "node":
-        return max(1, min(-(-sender_tp // sender.gpus_per_node), -(-receiver_tp // receiver.gpus_per_node)))
-    rails = 1.0 if link.scope == "same-node" else min(sender.nics_per_gpu, receiver.nics_per_gpu)
-    rails = min(rails, engine.max_lanes_per_gpu or rails)
-    return max(1, int(min(sender_tp, receiver_tp) * rails))
-
-
 def rank_slices(group: LayerGroup, prefill_ranks: int, decode_ranks: int) -> int:
     """Ranks of the wider side that a rank of the narrower one exchanges a layer's heads with; 1 where TP is equal.
 
@@ -119,11 +104,27 @@ def rank_slices(group: LayerGroup, prefill_ranks: int, decode_ranks: int) -> int
     return max(1, min(prefill_ranks, heads) // min(decode_ranks, heads))
 
 
-def layer_messages(group: LayerGroup, engine: Engine, prefill_ranks: int, decode_ranks: int) -> tuple[float, float, float]:
+def joins(group: LayerGroup, engine: Engine, prefill_ranks: int, decode_ranks: int) -> bool:
+    """Whether one message carries a block of all the layers of a group that leave together."""
+    sliced = bool(getattr(group.attention, "kv_heads", 0)) and prefill_ranks != decode_ranks
+    return engine.cross_layer and not engine.gathers and not sliced and not isinstance(group.attention, Linear)
+
+
+def senders_of(group: LayerGroup, engine: Engine, prefill_ranks: int, decode_ranks: int) -> int:
+    """Ranks that each send, or read, the messages that are counted for one: a latent's readers, else those of the narrower side."""
+    if isinstance(group.attention, Mla | Compressed) and engine.mla_copies != "split":
+        return decode_ranks if engine.mla_copies == "per-rank" else 1
+    return min(prefill_ranks, decode_ranks)
+
+
+def layer_messages(
+    group: LayerGroup, engine: Engine, prefill_ranks: int, decode_ranks: int, *, apart: bool = False
+) -> tuple[float, float, float]:
     """(messages a block, messages a token, least messages) of one layer on one lane.
 
     A slice of a block's heads touches no other block's, so runs do not form across blocks, nor layers, unless the
-    engine gathers them first. Layers of a group that lie together share a message.
+    engine gathers them first. Layers of a group that lie together share a message, unless they leave `apart`, each
+    when it is computed.
     """
     slices = rank_slices(group, prefill_ranks, decode_ranks)
     unequal = bool(getattr(group.attention, "kv_heads", 0)) and prefill_ranks != decode_ranks
@@ -133,7 +134,7 @@ def layer_messages(group: LayerGroup, engine: Engine, prefill_ranks: int, decode
         return 0.0, float(engine.kv_split * slices), float(slices)
     if unequal:
         return float(engine.kv_split * slices), 0.0, float(slices)
-    share = 1.0 / group.count if engine.cross_layer else 1.0
+    share = 1.0 / group.count if joins(group, engine, prefill_ranks, decode_ranks) and not apart else 1.0
     return engine.kv_split * engine.fragmentation * share, 0.0, share
 
 

@@ -128,13 +128,26 @@ def layer_messages(scenario: Scenario, plan: Plan, group: int, missing: int) -> 
         if own(scenario.unequal_tp, engine.unequal_tp) == "tokens":
             return max(float(partners), kept * split * partners)
         return max(float(partners), float(blocks * split * partners))
-    together = plan.wires[group].count if scenario.cross_layer == "yes" else 1
-    return max(1.0, blocks * split * apart) / together
+    together = shares_messages(scenario, plan, group) and plan.overlap in ("serial", "chunk")
+    return max(1.0, blocks * split * apart) / (plan.wires[group].count if together else 1)
+
+
+def shares_messages(scenario: Scenario, plan: Plan, group: int) -> bool:
+    """Whether a message carries a block of all like layers that leave together: not slices of blocks, gathered runs or states."""
+    senders, receivers = ranks_of(scenario)
+    sliced = senders != receivers and getattr(plan.model.groups[group].attention, "kv_heads", 0)
+    gathers = own(scenario.gather, "yes" if engines()[scenario.engine].gathers else "no") == "yes"
+    return scenario.cross_layer == "yes" and not sliced and not gathers and plan.model.groups[group].attention.kind != "linear"
+
+
+def nominal(scenario: Scenario) -> bool:
+    """Whether links count as nominal where nothing else is asked for."""
+    return engines()[scenario.engine].nominal_link if scenario.nominal_link is None else scenario.nominal_link == "yes"
 
 
 def latency_of(scenario: Scenario, plan: Plan) -> float:
     """Seconds from the last byte sent to the last byte usable."""
-    return float(own(scenario.latency_seconds, 0.0 if engines()[scenario.engine].nominal_link else links()[scenario.link].latency))
+    return float(own(scenario.latency_seconds, 0.0 if nominal(scenario) else links()[scenario.link].latency))
 
 
 def lane_bandwidth(scenario: Scenario, plan: Plan) -> float:
@@ -142,7 +155,7 @@ def lane_bandwidth(scenario: Scenario, plan: Plan) -> float:
     if scenario.link_gbytes_per_s is not None:
         return scenario.link_gbytes_per_s * 1e9
     link = links()[scenario.link]
-    bandwidth = link.bandwidth * own(scenario.achieved, 1.0 if engines()[scenario.engine].nominal_link else link.achieved)
+    bandwidth = link.bandwidth * own(scenario.achieved, 1.0 if nominal(scenario) else link.achieved)
     if scenario.host_bounce == "yes":
         nodes = min(
             math.ceil(scenario.prefill_tp / accelerators()[scenario.prefill_accelerator].gpus_per_node),
@@ -154,21 +167,36 @@ def lane_bandwidth(scenario: Scenario, plan: Plan) -> float:
 
 def layer_seconds(scenario: Scenario, plan: Plan, group: int, missing: LayerBytes) -> float:
     """Time one layer of the whole batch keeps its lane busy."""
-    engine, wire = engines()[scenario.engine], plan.wires[group]
-    link_cost = 0.0 if engine.nominal_link else links()[scenario.link].message_seconds
-    cost = own(scenario.message_seconds, own(engine.message_seconds, link_cost))
     moved = missing.total * scenario.batch
     messages = layer_messages(scenario, plan, group, missing.missing) * scenario.batch
+    return lane_seconds(scenario, plan, moved, messages) + beside(scenario, plan, group, moved, plan.wires[group].ratio)
+
+
+def group_seconds(scenario: Scenario, plan: Plan, layers: tuple[int, ...], sizes: list[LayerBytes]) -> tuple[float, float]:
+    """(time, messages) of layers of the whole batch that leave together: those alike share messages where blocks hold all layers."""
+    moved = messages = more = 0.0
+    for group in layers:
+        size = sizes[group].total * scenario.batch
+        moved, more = moved + size, more + beside(scenario, plan, group, size, plan.wires[group].ratio)
+        alike = layers.count(group) if shares_messages(scenario, plan, group) else 1
+        messages += layer_messages(scenario, plan, group, sizes[group].missing) * scenario.batch / alike
+    return lane_seconds(scenario, plan, moved, messages) + more, messages
+
+
+def lane_seconds(scenario: Scenario, plan: Plan, moved: float, messages: float) -> float:
+    """Time that bytes and messages keep the lane, without what is done beside it."""
+    engine = engines()[scenario.engine]
+    link_cost = 0.0 if nominal(scenario) else links()[scenario.link].message_seconds
+    cost = own(scenario.message_seconds, own(engine.message_seconds, link_cost))
     send = moved / plan.lanes / (lane_bandwidth(scenario, plan) / scenario.shared_by)
     in_flight = own(scenario.outstanding_messages, engine.outstanding_messages)
     if in_flight is not None:
         send = max(send, (send + messages * latency_of(scenario, plan)) / in_flight)
     ranks = ranks_of(scenario)
-    posters = (ranks[0] if engine.direction == "push" else ranks[1]) / min(ranks)
+    posters = (ranks[0] if own(scenario.direction, engine.direction) == "push" else ranks[1]) / min(ranks)
     post = messages * cost / own(scenario.posting_threads, engine.posting_threads) / posters
     overlaps = engine.posts_while_sending if scenario.posts_while_sending is None else scenario.posts_while_sending == "yes"
-    busy = max(send, post) if overlaps else send + post
-    return busy + beside(scenario, plan, group, moved, wire.ratio)
+    return float(max(send, post) if overlaps else send + post)
 
 
 def beside(scenario: Scenario, plan: Plan, group: int, moved: float, ratio: float) -> float:
@@ -201,7 +229,8 @@ def walk(scenario: Scenario) -> Walk:
     cuts = [*range(held, s, together), s]
     sizes = [layer_bytes(plan, g, s, known) for g in range(len(plan.wires))]
     busy = [layer_seconds(scenario, plan, g, size) for g, size in enumerate(sizes)]
-    short = scenario.overlap is None and s < engines()[scenario.engine].serial_below_tokens
+    engines_own = engines()[scenario.engine].serial_below_tokens if scenario.overlap is None else 0
+    short = s < own(scenario.serial_below_tokens, engines_own)
     overlap, head = "serial" if short else plan.overlap, 0.0 if scenario.prefill_seconds is not None else plan.prefill.time.head(batch)
 
     def compute(group: int, low: int, high: int) -> float:
@@ -214,22 +243,30 @@ def walk(scenario: Scenario) -> Walk:
         return busy[group] * (size.token * tokens + (size.at_end if at_end else 0.0)) / size.total if size.total else 0.0
 
     early_tokens = max(held - known, 0) if plan.engine.early_prefix else 0
-    early = sum(crosses(g, early_tokens, False) for g in sequence)
+    size_of_group = (scenario.group_layers or 1) if plan.overlap == "layer-group" else 1
+    shares = []
+    for start in range(0, len(sequence), size_of_group):
+        layers = sequence[start : start + size_of_group]
+        alone = sum(busy[g] for g in layers)
+        together = group_seconds(scenario, plan, layers, sizes)[0] if plan.overlap == "layer-group" else alone
+        shares += [together / alone if alone else 1.0] * len(layers)
+    early = sum(crosses(g, early_tokens, False) * share for g, share in zip(sequence, shares, strict=True))
     clock, sent, parts = 0.0, early_tokens, []
     for number, (low, high) in enumerate(pairwise(cuts), start=1):
         final, tokens = high == s, max(high - known, 0) - sent
         sent += tokens
-        whole_chunk = 0.0
-        for g in sequence:
+        waiting = 0.0
+        for layer, g in enumerate(sequence, start=1):
             clock += compute(g, low, high)
-            whole_chunk += crosses(g, tokens, final)
-            if overlap != "chunk":
-                parts.append(Part(number, clock, crosses(g, tokens, final)))
+            waiting += crosses(g, tokens, final) * shares[layer - 1]
+            if overlap != "chunk" and (layer % size_of_group == 0 or layer == len(sequence)):
+                parts.append(Part(number, clock, waiting))
+                waiting = 0.0
         if overlap == "chunk":
-            parts.append(Part(number, clock + (head if final else 0.0), whole_chunk))
+            parts.append(Part(number, clock + (head if final else 0.0), waiting))
     end = clock + head
     if overlap == "serial":
-        early, parts = 0.0, [Part(1, end, busy[g]) for g in sequence]
+        early, parts = 0.0, [Part(1, end, busy[g] * share) for g, share in zip(sequence, shares, strict=True)]
     total = batch * sum(sizes[g].total for g in sequence)
     alpha = latency_of(scenario, plan) if total else 0.0
     return Walk(tuple(parts), early, len(cuts) - 1, end, alpha, total)

@@ -71,6 +71,7 @@ def _fields(longest: int) -> dict[str, st.SearchStrategy[Any]]:
         "shared_by": st.one_of(st.just(1), whole(1, 16)),
         "engine": st.sampled_from(sorted(engines())),
         "overlap": st.sampled_from((None, *OVERLAPS)),
+        "group_layers": whole(1, 100),
         "block_tokens": st.one_of(st.none(), whole(1, 1024)),
         "chunk_tokens": st.one_of(st.none(), whole(16, longest)),
         "prefill_seconds": st.one_of(st.none(), field("prefill_seconds")),
@@ -85,6 +86,8 @@ AS_THE_ENGINE: dict[str, Any] = {"contact": "warm"} | dict.fromkeys((
     "achieved", "latency_seconds", "message_seconds", "posting_threads", "outstanding_messages", "kv_split", "fragmentation",
     "cross_layer", "gather", "staging_copies", "host_bounce", "max_lanes_per_gpu", "mla_copies", "handoff_seconds", "admission_seconds",
     "handshake_seconds", "posts_while_sending", "skips_held", "early_prefix", "unequal_tp", "first_token", "released_by",
+    "nics_per_gpu", "direction", "serial_below_tokens", "nominal_link", "keeps_all_chunked", "gathers_copied_heads", "nvfp4_equal_tp",
+    "same_node_only",
 ))  # fmt: skip
 """Fields that leave engine and link as they are."""
 
@@ -103,6 +106,7 @@ def _own_ways() -> dict[str, st.SearchStrategy[Any]]:
         "gather": st.sampled_from(("no", "yes")),
         "staging_copies": st.integers(0, 4),
         "host_bounce": st.sampled_from(("no", "yes")),
+        "nics_per_gpu": st.sampled_from((0.5, 1.0, 2.0, 4.0)),
         "max_lanes_per_gpu": whole(1, 8),
         "mla_copies": st.sampled_from(("per-rank", "single", "split")),
         "handoff_seconds": st.floats(0.0, 0.1),
@@ -114,6 +118,12 @@ def _own_ways() -> dict[str, st.SearchStrategy[Any]]:
         "unequal_tp": st.sampled_from(("blocks", "tokens", "refused")),
         "first_token": st.sampled_from(("prefill", "decode")),
         "released_by": st.sampled_from(("prefill", "decode")),
+        "direction": st.sampled_from(("push", "pull")),
+        "serial_below_tokens": whole(0, 4096),
+        **dict.fromkeys(
+            ("nominal_link", "keeps_all_chunked", "gathers_copied_heads", "nvfp4_equal_tp", "same_node_only"),
+            st.sampled_from(("no", "yes")),
+        ),
     }
     asked = {name: st.one_of(st.none(), st.none(), way) for name, way in ways.items()}
     return asked | {"contact": st.sampled_from(("warm", "warm", "first"))}

@@ -89,7 +89,7 @@ def test_what_was_measured_loses_nothing_to_the_link() -> None:
 
 
 def test_posting_counts_as_far_as_it_is_not_hidden() -> None:
-    # 80 layers x 512 blocks, all apart: 40,960 messages of 65,536 B
+    # 80 layers x 512 blocks, all apart: 40,960 messages a rank
     one = Scenario(engine="vllm-mooncake", fragmentation=1.0, message_seconds=1e-5)
     sends = GQA_8K / (50e9 * links()["ib-ndr-400"].achieved)
     assert transfer(one)["posting"] == pytest.approx(40_960 * 1e-5 - sends)
@@ -99,7 +99,15 @@ def test_posting_counts_as_far_as_it_is_not_hidden() -> None:
 
 def test_a_message_has_its_mean_size() -> None:
     scenario = Scenario(engine="vllm-mooncake", fragmentation=1.0)
-    assert message_bytes(plan_of(scenario), amounts_of(scenario)) == pytest.approx(16 * 327_680 / 80)
+    # a block of 16 tokens of a rank's head, keys and values: 8 KiB whatever the lanes (serving_systems, table of messages)
+    for lanes in (1, 8, "auto"):
+        on = scenario.with_changes(lanes=lanes)
+        assert message_bytes(plan_of(on), amounts_of(on)) == pytest.approx(8192)
+    sliced = scenario.with_changes(decode_tp=4)  # two prefill ranks send a slice each of what a decode rank holds
+    assert message_bytes(plan_of(sliced), amounts_of(sliced)) == pytest.approx(8192)
+    for way in ("per-rank", "single"):
+        latent = scenario.with_changes(model="deepseek-v3", mla_copies=way, decode_tp=16)
+        assert message_bytes(plan_of(latent), amounts_of(latent)) == pytest.approx(16 * 576 * 2)
     held = scenario.with_changes(decode_held_tokens=8192)
     assert message_bytes(plan_of(held), amounts_of(held)) == 0.0
 

@@ -27,7 +27,7 @@ KEYS: dict[str, Any] = {
 }
 EVALUATE = [
     "scenario", "feasible", "reason", "kv", "transfer", "prefill", "decode", "gap_seconds", "gap_share", "ttft_seconds",
-    "second_token_seconds", "tpot_seconds", "request_seconds", "bound", "memory", "verdict", "band_note", "version",
+    "second_token_seconds", "tpot_seconds", "request_seconds", "bound", "memory", "verdict", "band_note", "lanes_note", "version",
 ]  # fmt: skip
 MODEL = [
     "id", "name", "kv_bytes_per_token", "window_bytes_max", "state_bytes", "prompt_bytes", "total_params", "active_params", "assumed",
@@ -112,6 +112,9 @@ def test_every_field_is_a_flag_in_both_spellings(name: str, capsys: Capture) -> 
         "first_token": "prefill",
         "released_by": "decode",
         "contact": "first",
+        "group_layers": "8",
+        "direction": "pull",
+        **dict.fromkeys(("nominal_link", "keeps_all_chunked", "gathers_copied_heads", "nvfp4_equal_tp", "same_node_only"), "yes"),
     }
     text = value.get(name, "2")
     flag = "--" + name.replace("_", "-")

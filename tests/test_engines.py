@@ -9,11 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvmodel import BadScenarioError, Scenario, Turn, agent_turn, evaluate, find_model, sweep
-from kvmodel.asked import SAME_NAME, YES_NO
 from kvmodel.evaluate import amounts_of
 from kvmodel.parts import timeline_parts
 from kvmodel.plan import plan_of
-from kvmodel.records.engine import Engine
 from kvmodel.registry import engines, links, transports
 from kvmodel.wire import rank_slices
 from tests.strategies import scenarios
@@ -101,23 +99,6 @@ def test_a_token_that_decode_makes_is_not_released_by_prefill() -> None:
 def test_a_first_token_made_by_prefill_saves_a_decode_step() -> None:
     made, again = evaluate(Scenario(first_token="prefill")), evaluate(Scenario())
     assert again.ttft_seconds - made.ttft_seconds == pytest.approx(again.decode.step_seconds)
-
-
-@pytest.mark.parametrize("name", SAME_NAME)
-def test_a_scenario_may_replace_what_an_engine_has(name: str) -> None:
-    words = {"mla_copies": "split", "unequal_tp": "tokens", "first_token": "prefill", "released_by": "decode"}
-    numbers = {"fragmentation": 0.5, "kv_split": 2, "posting_threads": 3, "outstanding_messages": 7}
-    value = (words | numbers).get(name, 1)
-    engine = plan_of(Scenario(engine="vllm-nixl", **{name: value})).engine
-    assert getattr(engine, name) == value
-    assert engine.model_copy(update={name: getattr(engines()["vllm-nixl"], name)}) == engines()["vllm-nixl"]
-
-
-@pytest.mark.parametrize("name", ["gather", *YES_NO])
-def test_ways_that_are_on_or_off(name: str) -> None:
-    field = {"gather": "gathers"}.get(name, name)
-    for answer, value in (("yes", True), ("no", False)):
-        assert getattr(plan_of(Scenario(engine="tensorrt-llm", **{name: answer})).engine, field) is value
 
 
 def test_a_link_may_reach_another_share_and_another_latency() -> None:
@@ -280,13 +261,3 @@ def test_a_refused_handoff_has_a_reason_and_still_has_times(changes: dict[str, A
 )
 def test_what_an_engine_takes_is_not_refused(changes: dict[str, Any]) -> None:
     assert plan_of(Scenario(**changes)).refusal == ""
-
-
-def test_every_knob_of_an_engine_can_be_turned_by_a_scenario_or_is_its_nature() -> None:
-    nature = {
-        "id", "name", "source", "checked", "notes", "direction", "nominal_link", "keeps_all_chunked",
-        "gathers_copied_heads", "nvfp4_equal_tp", "same_node_only", "serial_below_tokens", "handoff_seconds_on",
-    }  # fmt: skip
-    renamed = {"gathers": "gather"}
-    turned = {renamed.get(name, name) for name in Engine.model_fields if name not in nature}
-    assert turned <= set(Scenario.model_fields)

@@ -27,7 +27,7 @@ def paced(scenario: Scenario, ratio: float) -> Scenario:
     """The scenario on a link that carries its cache in `ratio` of prefill's time: where both rule the end."""
     result = evaluate(scenario)
     needed = result.kv.wire_bytes / result.transfer.lanes / result.prefill.seconds / ratio / 1e9
-    return scenario.with_changes(link_gbytes_per_s=min(max(needed, 1e-9), 1e5))
+    return scenario.with_changes(link_gbytes_per_s=min(max(needed, 1e-6), 1e5))
 
 
 def chunks(scenario: Scenario) -> float:
@@ -38,7 +38,7 @@ def chunks(scenario: Scenario) -> float:
 
 def assert_as_walked(scenario: Scenario) -> None:
     result, walked, plan = evaluate(scenario), walk(scenario), plan_of(scenario)
-    both = plan.overlap == "layer-both"
+    both = plan.overlap == "layer-both" and scenario.prompt_tokens >= plan.serial_below
     exposed = walked.exposed_both(result.decode.step_seconds, plan.model.layers) if both else walked.exposed()
     near = 1e-9 * (walked.prefill_end + result.transfer.seconds)
     assert result.prefill.seconds == pytest.approx(walked.prefill_end, rel=1e-9)

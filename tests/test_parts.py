@@ -38,7 +38,7 @@ def test_the_last_part_arrives_when_the_evaluation_says(scenario: Scenario) -> N
     assert left == pytest.approx(exposed, abs=near)
 
 
-@given(scenarios(overlap=st.sampled_from(("chunk", "layer", "layer-both"))))
+@given(scenarios(overlap=st.sampled_from(OVERLAPS[1:]), serial_below_tokens=None))
 def test_every_part_is_ready_and_has_crossed_as_walked(scenario: Scenario) -> None:
     assume(few_chunks(scenario))
     walked, parts = walk(scenario), drawn(scenario)
@@ -58,6 +58,28 @@ def test_parts_drawn_together_keep_the_ends_of_the_timeline(scenario: Scenario, 
     assert coarse.wire_start[0] == fine.wire_start[0]
     assert (coarse.wire_end[-1], coarse.compute_end[-1]) == (fine.wire_end[-1], fine.compute_end[-1])
     assert np.all(np.diff(coarse.wire_end) >= 0)
+
+
+@given(scenarios(overlap="layer-both"))
+def test_decode_layer_by_layer_takes_a_step_in_all_and_ends_at_the_first_token(scenario: Scenario) -> None:
+    assume(few_chunks(scenario) and scenario.prompt_tokens >= plan_of(scenario).serial_below)
+    result, parts = evaluate(scenario), drawn(scenario)
+    assert parts.decode_start is not None
+    assert parts.decode_end is not None
+    spans = parts.decode_end - parts.decode_start
+    assert spans.sum() == pytest.approx(result.decode.step_seconds)
+    assert parts.decode_start[0] >= result.prefill.seconds * (1 - 1e-9)
+    assert np.all(parts.decode_start[1:] > parts.decode_end[:-1])
+    last = result.prefill.seconds + result.transfer.exposed_seconds + result.decode.step_seconds
+    assert parts.decode_end[-1] == pytest.approx(last, rel=1e-9)
+
+
+def test_groups_of_layers_leave_together() -> None:
+    parts = drawn(Scenario(prefill_seconds=0.8, overlap="layer-group", group_layers=30))
+    assert (parts.kind, parts.total, parts.layers) == ("layer group", 3, 30)
+    assert parts.compute_end == pytest.approx([0.3, 0.6, 0.8])
+    assert parts.wire_start == pytest.approx([0.3, 0.6, 0.8])
+    assert parts.wire_end - parts.wire_start == pytest.approx(np.array([30, 30, 20]) * 33_554_432 / 50e9)
 
 
 def test_serial_sends_layer_after_layer_once_prefill_is_done() -> None:

@@ -18,7 +18,7 @@ DEFAULTS: dict[str, Any] = {
     "kv_dtype": "auto", "weight_dtype": "auto", "wire_dtype": "same", "prefill_accelerator": "h100-sxm", "decode_accelerator": "h100-sxm",
     "prefill_tp": 8, "decode_tp": 8, "prefill_pp": 1, "decode_pp": 1, "ep": 1, "link": "ib-ndr-400", "lanes": 1, "shared_by": 1,
     "engine": "ideal", "overlap": None, "block_tokens": None, "chunk_tokens": None, "prefill_seconds": None, "decode_step_seconds": None,
-    "link_gbytes_per_s": None, "decode_batch": 1, "prefill_attention_dp": 1, "decode_attention_dp": 1,
+    "link_gbytes_per_s": None, "group_layers": None, "decode_batch": 1, "prefill_attention_dp": 1, "decode_attention_dp": 1,
     **AS_THE_ENGINE,
 }  # fmt: skip
 WHOLE = tuple(n for n in Scenario.model_fields if "a whole number" in allowed_values(Scenario, n))
@@ -67,7 +67,7 @@ def test_a_measured_value_may_be_a_decimal_or_nothing(text: str, value: float | 
     ("name", "text", "words"),
     [
         ("kv_dtype", "fp7", "kv_dtype: got 'fp7'; allowed: auto, bf16"),
-        ("overlap", "both", "overlap: got 'both'; allowed: serial, chunk, layer, layer-both or none"),
+        ("overlap", "both", "overlap: got 'both'; allowed: serial, chunk, layer, layer-group, layer-both or none"),
         ("lanes", "many", "lanes: got 'many'; allowed: a whole number from 1 to 512 or auto"),
         ("lanes", "0", "lanes: got 0"),
         ("promt_tokens", "1", "no input is called 'promt_tokens'"),

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from kvmodel import BadScenarioError, Scenario, evaluate, find_model
 from kvmodel.lane import Lane, extra_seconds, lane_of
 from kvmodel.plan import plan_of
+from kvmodel.rails import derived_lanes
 from kvmodel.registry import accelerators, engines, links
-from kvmodel.wire import copies_of, derived_lanes, wire_ratio
-from tests.plain import holdings, latency_of, layer_bytes, layer_messages, layer_seconds
+from kvmodel.wire import copies_of, wire_ratio
+from tests.plain import group_seconds, holdings, latency_of, layer_bytes, layer_messages, layer_seconds
 from tests.strategies import scenarios, whole
 
 GQA_8K = 2_684_354_560  # Llama 3 70B, 8,192 tokens, bf16
@@ -24,13 +25,18 @@ GQA_8K = 2_684_354_560  # Llama 3 70B, 8,192 tokens, bf16
 def test_bytes_and_time_are_the_sum_over_layers_and_requests(scenario: Scenario) -> None:
     plan, result = plan_of(scenario), evaluate(scenario)
     _, known = holdings(scenario, plan)
-    sizes = [layer_bytes(plan, g, scenario.prompt_tokens, known) for g in plan.model.sequence]
-    busy = sum(layer_seconds(scenario, plan, g, size) for g, size in zip(plan.model.sequence, sizes, strict=True))
-    messages = sum(layer_messages(scenario, plan, g, scenario.prompt_tokens - known) for g in plan.model.sequence)
+    sizes = [layer_bytes(plan, g, scenario.prompt_tokens, known) for g in range(len(plan.wires))]
+    if plan.overlap == "layer-group":
+        layers, each = plan.model.sequence, scenario.group_layers or 1
+        spent = [group_seconds(scenario, plan, layers[i : i + each], sizes) for i in range(0, len(layers), each)]
+        busy, messages = (sum(column) for column in zip(*spent, strict=True))
+    else:
+        busy = sum(layer_seconds(scenario, plan, g, sizes[g]) for g in plan.model.sequence)
+        messages = scenario.batch * sum(layer_messages(scenario, plan, g, scenario.prompt_tokens - known) for g in plan.model.sequence)
     latency = latency_of(scenario, plan) if result.kv.wire_bytes else 0.0
-    assert result.kv.wire_bytes == pytest.approx(scenario.batch * sum(size.total for size in sizes))
+    assert result.kv.wire_bytes == pytest.approx(scenario.batch * sum(sizes[g].total for g in plan.model.sequence))
     assert result.transfer.seconds == pytest.approx(busy + latency)
-    assert result.transfer.messages == pytest.approx(scenario.batch * messages)
+    assert result.transfer.messages == pytest.approx(messages)
 
 
 @pytest.mark.parametrize(("decode_tp", "copies"), [(1, 1), (4, 1), (8, 1), (16, 2), (64, 8)])
@@ -140,6 +146,29 @@ def test_rails_are_capped_by_the_engine() -> None:
     many = accelerators()["h100-sxm"].model_copy(update={"nics_per_gpu": 4.0})
     lanes = [derived_lanes(links()["efa-200"], engines()[e], many, many, 2, 2, one_reader=False) for e in ("ideal", "vllm-nixl")]
     assert lanes == [8, 4]
+
+
+@pytest.mark.parametrize(
+    ("changes", "offered"),
+    [
+        ({"lanes": 512}, "512 lanes are more than the 8 NICs that the narrower side offers; times assume them all the same."),
+        ({"lanes": 17, "prefill_tp": 16, "decode_tp": 16, "model": "llama-3.1-405b"}, "17 lanes are more than the 16 NICs"),
+        ({"lanes": 9, "engine": "vllm-nixl", "prefill_tp": 4, "nics_per_gpu": 4.0}, "narrower side offers at 2 a rank"),
+        ({"lanes": 2, "link": "ethernet-100"}, "2 lanes are more than the 1 link"),
+        ({"lanes": 9, "link": "nvlink-4"}, "9 lanes are more than the 8 ranks"),
+        ({"lanes": 8}, ""), ({"lanes": 8, "prefill_tp": 1, "model": "llama-3.1-8b"}, ""), ({"lanes": 16, "nics_per_gpu": 2.0}, ""),
+    ],
+)  # fmt: skip
+def test_more_lanes_than_two_sides_have_are_said(changes: dict[str, object], offered: str) -> None:
+    result = evaluate(Scenario(**changes))
+    assert offered in result.lanes_note
+    assert bool(result.lanes_note) == bool(offered)
+    assert result.transfer.lanes == changes["lanes"]
+
+
+@given(scenarios(lanes="auto"))
+def test_lanes_that_are_derived_are_there(scenario: Scenario) -> None:
+    assert evaluate(scenario).lanes_note == ""
 
 
 @pytest.mark.parametrize(("lanes", "gbytes_per_s"), [("auto", 400), (1, 50), (4, 200)])

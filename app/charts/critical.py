@@ -9,6 +9,7 @@ import numpy as np
 
 from app.charts.links import LinkRow, critical_sentence, on_link
 from app.charts.marks import disc, line, note, rings, rule, words
+from app.charts.odd_links import odd_sentences
 from app.charts.scale import time_axis, token_axis
 from app.charts.spec import Figure, Spec, Table, at, col, colour, four_digits
 from app.over import Over
@@ -50,11 +51,11 @@ def critical_table(over: Over, rows: Sequence[LinkRow]) -> Table:
         "r.text": [f"<b>{share_text(v)}</b>" for v in ratio],
         "r.hover": [f"{count_text(n)} tokens<br>wire ÷ prefill = {digits(v)}" for n, v in zip(over.values, ratio, strict=True)],
     }
-    for row in rows:
-        seconds = np.asarray(sweep(on_link(over.scenario, row.id), prompt_tokens=tokens).transfer.seconds)
-        table[f"c.{row.id}"] = four_digits(seconds)
-        table[f"c.text.{row.id}"] = [time_text(v) for v in seconds]
-    return table
+    seconds = {row.id: np.asarray(sweep(on_link(over.scenario, row.id), prompt_tokens=tokens).transfer.seconds) for row in rows}
+    for name, times in seconds.items():
+        table[f"c.{name}"] = four_digits(times)
+        table[f"c.text.{name}"] = [time_text(v) for v in times]
+    return table | {"c.odd": odd_sentences(over, rows, seconds)}
 
 
 def _steps(steps: float) -> str:

@@ -4,32 +4,48 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from app.charts.spec import Table, at
 from app.over import Over
 from kvmodel.display import time_text
-from kvmodel.layer_groups import best_group, layer_groups
+from kvmodel.evaluate import amounts_of
+from kvmodel.layer_groups import sent_in_groups
+from kvmodel.plan import plan_of
+from kvmodel.progress import progress
+
+LEAST = 1e-6
+"""Share by which a size of group must be better to be worth a word."""
 
 
 def groups_table(over: Over) -> Table:
     """Sentences over a slider's positions: the best group with layers apart, and with blocks that hold all layers."""
-    return {"p.groups": [_sentence(over, i) for i in range(len(over.values))]}
+    (single, best, whole), (_, joined, _) = (_exposed(over, cross_layer) for cross_layer in ("no", "yes"))
+    return {"p.groups": [_sentence(*at_one) for at_one in zip(single, best, whole, joined, over.rows, strict=True)]}
 
 
-def _sentence(over: Over, index: int) -> str:
-    amounts = over.amounts(index)
-    apart = layer_groups(over.plan, amounts, together=False)
-    joined = layer_groups(over.plan, amounts, together=True)
-    single, best, better = apart[0], best_group(apart), best_group(joined)
-    if over.rows[index].kv.wire_bytes <= 0:
+def _exposed(over: Over, cross_layer: str) -> list[list[tuple[int, float]]]:
+    """(layers of a group, seconds exposed) at each position: single layers, the best group, all layers at once."""
+    plan = plan_of(over.scenario, overlap="layer-group", group_layers=None, cross_layer=cross_layer)
+    amounts = amounts_of(over.scenario, **{over.field: np.asarray(over.values)})
+    p, found = progress(plan, amounts), []
+    for sizes in ((1,), None, (plan.model.layers,)):
+        sent = sent_in_groups(plan, amounts, p, sizes)
+        both = np.broadcast_arrays(sent.layers, sent.exposed_seconds, np.asarray(over.values))
+        found.append([(int(layers), float(seconds)) for layers, seconds in zip(*both[:2], strict=True)])
+    return found
+
+
+def _sentence(single: tuple[int, float], best: tuple[int, float], whole: tuple[int, float], joined: tuple[int, float], row: Any) -> str:
+    if row.kv.wire_bytes <= 0:
         return "Nothing moves, so layers need no groups."
-    first = f"With each layer apart, groups of {best.layers}" if best.layers > 1 else "With each layer apart, single layers"
-    text = f"{first} expose least, {time_text(best.exposed_seconds)}"
-    if best.layers > 1:
-        text += f" (single layers: {time_text(single.exposed_seconds)})"
-    if better.layers > 1 and better.exposed_seconds < best.exposed_seconds * (1 - 1e-6):
-        text += f"; with blocks that hold all layers groups of {better.layers} would expose {time_text(better.exposed_seconds)}"
-    pass_ = " With prefill in one pass throughout." if over.plan.chunk is not None else ""
-    return f"{text}. In one piece after prefill: {time_text(apart[-1].exposed_seconds)}.{pass_}"
+    first = f"With each layer apart, groups of {best[0]}" if best[0] > 1 else "With each layer apart, single layers"
+    text = f"{first} expose least, {time_text(best[1])}"
+    if best[0] > 1:
+        text += f" (single layers: {time_text(single[1])})"
+    if joined[0] > 1 and joined[1] < best[1] * (1 - LEAST):
+        text += f"; with blocks that hold all layers groups of {joined[0]} would expose {time_text(joined[1])}"
+    return f"{text}. All layers at once, after prefill: {time_text(whole[1])}."
 
 
 def groups_line() -> dict[str, Any]:

@@ -20,7 +20,7 @@ from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario
 from kvmodel.verdict import Sentence
 
 _GRID = {"per_doubling": 24, "dense": 64}
-_HEADS = ("Link", "Bandwidth", "Your prompt", "Critical tokens", "Can hide")
+_HEADS = ("Link", "Bandwidth", "Your prompt", "Critical tokens", "Hides layer by layer")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ def magnifier(m: Moment) -> Frame:
     """The end of prefill, magnified until the last part can be seen."""
     p, r = m.parts, m.result
     exposed = max(float(r.transfer.exposed_seconds), 1e-9)
-    serial = m.plan.overlap == "serial"
+    serial, decode_start = m.serial, float(m.decode_runs[0][0])
     each = m.ready - float(p.compute_end[-2]) if len(p.compute_end) > 1 else m.ready
     low = max(0.0, m.ready - (2 * exposed if serial else 2.25 * each))
-    high = max(m.ready + 1.4 * (exposed if serial else each), m.decode_start + 0.35 * (m.decode_start - low))
+    high = max(m.ready + 1.4 * (exposed if serial else each), decode_start + 0.35 * (decode_start - low))
     span = high - low
     number = p.total // len(p.compute_end)
     ends = np.minimum((p.compute_end - low) / span, 1.0)
@@ -38,8 +38,8 @@ def magnifier(m: Moment) -> Frame:
         "z.part_middle": _whole((ends + starts)[show] / 2, ZOOM_PARTS),
         "z.late": late,
         "z.late_end": end,
-        "z.decode": bar(m.decode_start - low, high - low, span),
-        "z.decode_start": units(m.decode_start - low, span),
+        "z.decode": bar(decode_start - low, high - low, span),
+        "z.decode_start": units(decode_start - low, span),
         "z.ready": units(m.ready - low, span),
         "w.late_text": _that_fits(end, WIDE, 13, f"{name} has no compute to hide behind: {shown} exposed", f"{shown} exposed"),
         "n.late_text": _that_fits(end, NARROW, 12, f"{name}: exposed", "exposed"),

@@ -8,13 +8,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from app.charts.marks import disc, line, note, words
-from app.charts.scale import time_axis, token_axis
+from app.charts.scale import spread, time_axis, token_axis
 from app.charts.spec import Figure, Spec, Table, at, col, colour, four_digits
 from app.over import Over
 from kvmodel.display import count_text, digits, time_text
 from kvmodel.evaluate import sweep
 
-NAMES = {"serial": "all at the end", "chunk": "chunk by chunk", "layer": "layer by layer", "layer-both": "layer by layer on both sides"}
+NAMES = {
+    "serial": "all at the end",
+    "chunk": "chunk by chunk",
+    "layer": "layer by layer",
+    "layer-group": "in groups of layers",
+    "layer-both": "layer by layer on both sides",
+}
+
+LABEL_GAP = 15
+"""Pixels between two names at the lines' ends."""
 
 
 def pipelining_table(over: Over, overlaps: Sequence[str]) -> Table:
@@ -86,12 +95,11 @@ def _curve(overlap: str, chosen: bool) -> Spec:
 
 
 def _end_texts(table: Table, overlaps: Sequence[str], own: str, per_pixel: float, size: int) -> Spec:
-    placed: list[tuple[str, float]] = []
-    for overlap in sorted(overlaps, key=lambda o: o != own):
-        end = table[f"p.{overlap}"][-1]
-        y = math.log10(end) if end else None
-        if y is not None and all(abs(y - other) >= 15 * per_pixel for _, other in placed):
-            placed.append((overlap, y))
-    texts = [f"\u2002<b>{o}</b>" if o == own else f"\u2002{o}" for o, _ in placed]
-    fills = [colour("exposed_text" if o == own else "muted") for o, _ in placed]
-    return words([table["p.tokens"][-1]] * len(placed), [10**y for _, y in placed], texts, fills, size)
+    """Names at the lines' ends, side by side where lines meet; a line that ends in no wait is named where it was last seen."""
+    last = {o: max((i for i, v in enumerate(table[f"p.{o}"]) if v), default=None) for o in overlaps}
+    ends = [(o, i, math.log10(table[f"p.{o}"][i])) for o, i in last.items() if i is not None]
+    placed = [(o, table["p.tokens"][i], y) for o, i, y in sorted(ends, key=lambda end: -end[2])]
+    heights = spread([y for *_, y in placed], LABEL_GAP * per_pixel)
+    texts = [f"\u2002<b>{o}</b>" if o == own else f"\u2002{o}" for o, *_ in placed]
+    fills = [colour("exposed_text" if o == own else "muted") for o, *_ in placed]
+    return words([x for _, x, _ in placed], [10**y for y in heights], texts, fills, size)

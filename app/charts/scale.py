@@ -47,6 +47,17 @@ def text_width(text: str, size: int = 13) -> float:
     return len(bare) * size * 0.49
 
 
+def spread(places: Sequence[float], gap: float) -> list[float]:
+    """Places, highest first, moved as little as keeps neighbours `gap` apart: those that meet share their middle."""
+    clusters: list[tuple[float, int]] = []
+    for place in places:
+        clusters.append((place, 1))
+        while len(clusters) > 1 and clusters[-2][0] - clusters[-1][0] < gap * (clusters[-2][1] + clusters[-1][1]) / 2:
+            (a, n), (b, m) = clusters[-2:]
+            clusters[-2:] = [((n * a + m * b) / (n + m), n + m)]
+    return [middle + gap * ((count - 1) / 2 - i) for middle, count in clusters for i in range(count)]
+
+
 def log_axis(low: float, high: float, ticks: Sequence[float], texts: Sequence[str]) -> dict[str, object]:
     """A logarithmic axis with ticks of its own."""
     return {"type": "log", "range": [math.log10(low), math.log10(high)], "tickvals": list(ticks), "ticktext": list(texts)}

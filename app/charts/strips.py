@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kvmodel.parts import Parts
+import numpy as np
+
+from kvmodel.parts import Array, Parts
 from kvmodel.plan import Plan
 from kvmodel.results import Evaluation
 
@@ -39,6 +41,24 @@ class Moment:
     """Seconds at the right edge of the middle strip."""
     whole: float
     """Seconds at the right edge of the upper strip."""
+
+    @property
+    def serial(self) -> bool:
+        """Whether nothing crosses before prefill has ended."""
+        return bool(self.parts.wire_start[0] >= self.ready * (1 - 1e-12))
+
+    @property
+    def fixed(self) -> float:
+        """Seconds that the engine adds to any handoff."""
+        return float(self.result.gap_seconds - self.result.transfer.exposed_seconds)
+
+    @property
+    def decode_runs(self) -> tuple[Array, Array]:
+        """Start and end of what decode runs without a break until the first token: the step, or runs of its layers."""
+        start, end = self.parts.decode_start, self.parts.decode_end
+        if start is None or end is None:
+            return np.array([self.decode_start]), np.array([self.decode_start + float(self.result.decode.step_seconds)])
+        return start + self.fixed, end + self.fixed
 
 
 def moment(plan: Plan, result: Evaluation, parts: Parts, output_tokens: int) -> Moment:

@@ -18,6 +18,8 @@ from kvmodel.results import Evaluation
 
 SMALL_SHARE = 0.03
 """Below this share of the first token's time the exposed transfer gets a magnifier."""
+SEEN = 1 / 700
+"""Share of a strip below which a run of decode's layers is drawn wider than it is."""
 _PANEL_TOP = 72
 
 
@@ -33,16 +35,19 @@ def timeline_table(moments: Sequence[Moment], *, magnified: bool) -> Table:
 
 
 def _frame(m: Moment) -> Frame:
-    r, decode_end = m.result, m.decode_start + float(m.result.decode.step_seconds)
+    r, (begins, ends) = m.result, m.decode_runs
+    decode_end, unit = float(ends[-1]), SCALE / m.reach
+    arrived = max(m.ready + float(r.transfer.exposed_seconds), float(m.parts.wire_end[-1]) if r.kv.wire_bytes > 0 else 0.0)
     first = units(r.ttft_seconds, m.reach)
     exposed_pixels = float(r.transfer.exposed_seconds) / m.reach * NARROW
     frame: Frame = {
         "t.strip_prefill": bar(0.0, m.ready, m.whole),
         "t.strip_gap": bar(m.ready, m.decode_start, m.whole),
         "t.strip_decode": bar(m.decode_start, m.whole, m.whole),
-        "t.step": bar(m.decode_start, decode_end, m.reach),
+        "t.step": bar(float(begins[-1]), decode_end, m.reach),
+        "t.step_cells": _cells(begins[:-1] * unit, np.maximum(ends, begins + SEEN * m.reach)[:-1] * unit),
         "t.later": bar(decode_end, max(decode_end, min(m.whole, m.reach)), m.reach),
-        "t.fixed_bar": bar(m.ready + float(r.transfer.exposed_seconds), m.decode_start, m.reach),
+        "t.fixed_bar": bar(arrived, arrived + m.fixed, m.reach),
         "t.ready": units(m.ready, m.reach),
         "t.first": first,
         "t.first_place": "middle left" if first > 0.3 * SCALE else "middle right",
@@ -64,7 +69,7 @@ def _says(m: Moment) -> Frame:
         "part": f"prefill of {parts}<br>{time_text(m.ready / p.total)} each, {time_text(m.ready)}",
         "wire": f"KV of {parts}<br>{bytes_text(m.layer_bytes)} each, {time_text(r.transfer.seconds)} on the wire",
         "exposed": f"exposed transfer {time_text(r.transfer.exposed_seconds)}",
-        "fixed": f"fixed handoff {time_text(r.gap_seconds - r.transfer.exposed_seconds)}",
+        "fixed": f"fixed handoff {time_text(m.fixed)}",
         "step": f"first decode step {time_text(r.decode.step_seconds)}",
         "decode": f"decode {time_text(max(0.0, m.whole - m.decode_start))}",
     }
@@ -87,10 +92,15 @@ def _lanes(m: Moment) -> Frame:
         "t.prefill_bar": bar(0.0, m.ready, m.reach),
         "t.prefill_cuts": _cuts(p.compute_end[:-1] * unit),
         "t.wire_bar": [round(sent[-1] - first[0]), round(first[0])] if len(first) else [0, 0],
-        "t.wire_cells": packed(np.append(np.stack([first, sent], axis=1), sent[-1:])),
+        "t.wire_cells": _cells(first, sent),
         "t.late_bar": bar(max(m.ready, float(p.wire_start[0])), max(m.ready, late_end), m.reach),
         "t.late_cuts": _cuts(late),
     }
+
+
+def _cells(first: np.ndarray[Any, Any], last: np.ndarray[Any, Any]) -> Any:
+    """Edges of boxes; the last edge twice, because their path ends there."""
+    return packed(np.append(np.stack([first, last], axis=1), last[-1:]))
 
 
 def _cuts(at_units: np.ndarray[Any, Any]) -> Any:
@@ -117,8 +127,9 @@ def _labels(m: Moment) -> Frame:
     p, r = m.parts, m.result
     span = time_text(max(0.0, m.whole - m.decode_start))
     each = f", {time_text(m.ready / p.total)} each" if _uniform(p.compute_end) else ""
+    size = f" of {p.layers}" if p.layers > 1 else ""
     drawn = f", drawn in {len(p.compute_end)} groups" if len(p.compute_end) < p.total else ""
-    prefill = f"<b>Prefill</b>  {count_text(p.total)} {p.kind}{'' if p.total == 1 else 's'}{each} = {time_text(m.ready)}"
+    prefill = f"<b>Prefill</b>  {count_text(p.total)} {p.kind}{'' if p.total == 1 else 's'}{size}{each} = {time_text(m.ready)}"
     frame: Frame = {
         "w.decode_text": f"decode {count_text(m.output_tokens)} token{'' if m.output_tokens == 1 else 's'}, {span}",
         "n.decode_text": f"decode, {span}",
@@ -140,7 +151,7 @@ def _wire_texts(m: Moment) -> list[str]:
     p, busy = m.parts, float(m.result.transfer.seconds)
     short = f"<b>Wire</b>  {bytes_text(m.layer_bytes)} a {p.kind}"
     tail = f"{short}, {time_text(busy / p.total)} each = {time_text(busy)}"
-    if m.plan.overlap == "serial":
+    if m.serial:
         return [f"{tail}, all of it exposed", tail, short]
     idle = [f"{tail}; idle {share_text(1 - busy / m.decode_start)} of the time"] if busy < 0.99 * m.decode_start else []
     return [*idle, tail, short]
@@ -149,7 +160,7 @@ def _wire_texts(m: Moment) -> list[str]:
 def _late_label(m: Moment, width: int, size: int) -> tuple[str, float, str, float]:
     """(label of the exposed part, where in seconds, its place there, pixels left of it)."""
     exposed = float(m.result.transfer.exposed_seconds)
-    if exposed <= 0 or m.plan.overlap == "serial":
+    if exposed <= 0 or m.serial:
         return "", 0.0, "middle right", float(width)
     short = f"<b>exposed {time_text(exposed)}</b>"
     pixels = width / m.reach
@@ -171,7 +182,8 @@ def _uniform(ends: np.ndarray[Any, Any]) -> bool:
     return bool(np.abs(np.diff(ends) - each).max() <= 2e-3 * each)
 
 
-def timeline_figure(*, magnified: bool) -> Figure:
-    """The figure over `timeline_table`."""
-    wide, narrow = (layout_of(prefix, size, magnified=magnified, cells=MAX_DRAWN, scale=SCALE) for prefix, size in (("w", 13), ("n", 12)))
+def timeline_figure(*, magnified: bool, both: bool = False) -> Figure:
+    """The figure over `timeline_table`; `both` where decode, too, runs layer by layer."""
+    drawn = {"magnified": magnified, "both": both, "cells": MAX_DRAWN, "scale": SCALE}
+    wide, narrow = (layout_of(prefix, size, **drawn) for prefix, size in (("w", 13), ("n", 12)))
     return Figure("timeline", wide, narrow, at("answer.text"))

@@ -29,13 +29,17 @@ Block = tuple[Spec, Spec, tuple[int, int], str, float, Spec]
 """Length, base, row, colour, opacity, what is said of it under the pointer."""
 
 
-def layout_of(prefix: str, size: int, *, magnified: bool, cells: int, scale: int) -> Spec:
-    """Traces and layout of one width; `prefix` names its columns, `cells` is the most there can be in a lane."""
+def layout_of(prefix: str, size: int, *, magnified: bool, both: bool, cells: int, scale: int) -> Spec:
+    """Traces and layout of one width; `prefix` names its columns, `cells` is the most there can be in a lane.
+
+    `both` draws runs of decode's layers before the last one.
+    """
 
     def own(name: str) -> Spec:
         return at(f"{prefix}.{name}")
 
     data = [_blocks(magnified), _exposed(magnified), *_lanes(own, cells)]
+    data += [_boxes(DECODE, at("t.step_cells"), cells, 0, "decode")] if both else []
     words = [Label(text, x, y, fill, size, place) for text, x, y, fill, place in _texts(own, scale)]
     words += _ticks(f"{prefix}.tick", TICKS[prefix], 252)
     shapes = [area(at("t.wedge")), rule(at("t.ready"), 118, 240, "muted", 1, "dot"), rule(at("t.first"), 102, 240, "ink", 1.5)]
@@ -109,13 +113,17 @@ def _bars(rows: list[tuple[Spec, Spec, tuple[int, int]]]) -> Spec:
 
 
 def _lanes(own: Own, cells: int) -> list[Spec]:
-    top, bottom = WIRE[0] - WIRE[1] / 2, WIRE[0] + WIRE[1] / 2
-    boxes = _path(at("t.wire_cells"), [bottom, top] * cells + [bottom], "vh", own("wire_gap"))
     return [
-        {**boxes, "fill": "toself", "fillcolor": colour("wire")},
+        _boxes(WIRE, at("t.wire_cells"), cells, own("wire_gap"), "wire"),
         _cuts(PREFILL, at("t.prefill_cuts"), own("gap"), cells),
         _cuts(WIRE, at("t.late_cuts"), own("wire_gap"), cells),
     ]
+
+
+def _boxes(row: tuple[int, int], x: Spec, cells: int, gap: Spec, fill: str) -> Spec:
+    """Boxes side by side as one filled path along their edges."""
+    top, bottom = row[0] - row[1] / 2, row[0] + row[1] / 2
+    return {**_path(x, [bottom, top] * cells + [bottom], "vh", gap), "fill": "toself", "fillcolor": colour(fill)}
 
 
 def _cuts(row: tuple[int, int], x: Spec, width: Spec, cells: int) -> Spec:

@@ -30,7 +30,7 @@ def ideal_of(scenario: Scenario) -> Scenario:
     kept = {"model", "prompt_tokens", "output_tokens", "batch", "prefill_held_tokens", "decode_held_tokens", "kv_dtype", "weight_dtype"}
     kept |= {"prefill_accelerator", "decode_accelerator", "prefill_tp", "decode_tp", "prefill_pp", "decode_pp", "ep", "link", "lanes"}
     kept |= {"prefill_attention_dp", "decode_attention_dp", "prefill_seconds", "decode_step_seconds", "link_gbytes_per_s", "decode_batch"}
-    kept |= {"wire_dtype", "shared_by"}
+    kept |= {"wire_dtype", "shared_by", "group_layers"}
     plan = plan_of(scenario)
     chosen = {name: value for name, value in scenario if name in kept}
     return Scenario(**{**chosen, "overlap": plan.overlap, "chunk_tokens": plan.chunk, "lanes": plan.lanes})

@@ -10,7 +10,7 @@ import streamlit as st
 
 from app import controls
 from app.charts import critical, links, ratio
-from app.charts.spec import Table
+from app.charts.spec import Table, at
 from app.live import Board, at_value, block
 from app.over import evaluate_over
 from app.state import State
@@ -55,7 +55,7 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     curves = critical.critical_figure(own, table, links.drawn_links(scenario, rows))
     board.view("critical_view", [curves], now, columns=table)
     frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
-    listed = [block("h2", "Every link", class_="kv-h2"), links.links_block(scenario, rows)]
+    listed = [block("h2", "Every link", class_="kv-h2"), links.links_block(scenario, rows), block("p", at("c.odd"), class_="kv-note")]
     board.view("links_view", listed, now, later=True)
     board.view("ratio_view", beside(table), now, columns=table, later=True)
     return board

@@ -16,6 +16,7 @@ from app.over import COUNTED
 from app.state import URL_KEYS, State, from_link
 from kvmodel.display import count_text, rate_text, tick_text
 from kvmodel.evaluate import evaluate
+from kvmodel.lanes import lanes_note
 from kvmodel.plan import plan_of
 from kvmodel.scenario import Scenario
 
@@ -171,7 +172,8 @@ def setup_text(scenario: Scenario) -> str:
     where = f"{sides[0]} each side" if sides[0] == sides[1] else f"{sides[0]} to {sides[1]}"
     batch = "" if scenario.batch == 1 else f", {count_text(scenario.batch)} requests at once"
     engine = f"{plan.engine.name} engine" if plan.engine.id == "ideal" else plan.engine.name
-    return f"{plan.model.name}, KV in {plan.kv_dtype}, {where}, {link_text(scenario)}{batch}, {engine}"
+    note = lanes_note(plan)
+    return f"{plan.model.name}, KV in {plan.kv_dtype}, {where}, {link_text(scenario)}{batch}, {engine}{f'. {note}' if note else ''}"
 
 
 def link_text(scenario: Scenario) -> str:

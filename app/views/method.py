@@ -21,13 +21,17 @@ SECTIONS = (
     (
         "Wire",
         "A lane is busy for bytes ÷ (achieved bandwidth ÷ handoffs that share it), plus or against the cost of messages, plus staging "
-        "copies and compression. Latency comes once, after the last byte. Vendors quote NVLink for both directions; one direction is "
+        "copies and compression. Latency comes once, after the last byte. Messages are "
+        "counted for each rank: ranks that share a lane post theirs side by side. Pipeline stages add no lanes: a layer crosses on the "
+        "NICs of its own stage. Vendors quote NVLink for both directions; one direction is "
         "used here. The ideal engine uses nominal bandwidth and nothing else.",
     ),
     (
         "Overlap",
         "Part i is ready when prefill has computed it and crosses when the wire is free: busy(i) = max(ready(i), busy(i−1)) + x(i). Parts "
-        "are layers, chunks, or layers within chunks. What is left after prefill ends is exposed.",
+        "are layers, groups of layers, chunks, or layers within chunks; layers that leave together may share messages, and the size of "
+        "group is the one that leaves least exposed unless you name another. What is left after prefill ends is exposed. Layer by layer "
+        "on both sides decode begins once prefill has ended, and each layer once its cache has arrived.",
     ),
     (
         "Prefill and decode",
@@ -53,7 +57,8 @@ SECTIONS = (
     (
         "Left out",
         "Queueing and routing, the network beyond the link, the all-to-all of expert parallelism, pipeline bubbles between "
-        "stages. A calculation, not a measurement: put in what you measured under More inputs.",
+        "stages, and stages that send side by side what is sent after prefill. "
+        "A calculation, not a measurement: put in what you measured under More inputs.",
     ),
 )
 

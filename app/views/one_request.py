@@ -66,9 +66,9 @@ def show() -> None:
 def picture(state: State, _: Sequence[int] = ()) -> Board:
     """The view's charts and texts, at the state itself."""
     one = _alone(state.scenario)
-    magnified = timeline.is_small(one.rows[0])
+    magnified, both = timeline.is_small(one.rows[0]), one.plan.overlap == "layer-both"
     now, board = first(tables_of(one, magnified=magnified)), frame.board_of(state, frame.PROMPT_SLIDERS)
-    board.view("timeline_view", [timeline.timeline_figure(magnified=magnified)], now)
+    board.view("timeline_view", [timeline.timeline_figure(magnified=magnified, both=both)], now)
     frame.describe_answer(board, state, block("p", frame.setup_text(state.scenario), class_="kv-setup"), now)
     board.view("sum_view", [request.sum_block(one)], now)
     bars = [block("h2", "What would change the first token", class_="kv-h2"), levers.levers_figure()]

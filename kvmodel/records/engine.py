@@ -8,7 +8,7 @@ from pydantic import Field
 
 from kvmodel.records.base import Seconds, Sourced
 
-Overlap = Literal["serial", "chunk", "layer", "layer-both"]
+Overlap = Literal["serial", "chunk", "layer", "layer-group", "layer-both"]
 
 
 class Engine(Sourced):
@@ -19,7 +19,7 @@ class Engine(Sourced):
     name: str
     """As the page writes it."""
     overlap: Overlap
-    """What may cross while prefill still computes: nothing, finished chunks, or finished layers."""
+    """What may cross while prefill still computes: nothing, finished chunks, finished layers one by one or in groups."""
     direction: Literal["push", "pull"]
     """Whether prefill writes or decode reads."""
     nominal_link: bool = False

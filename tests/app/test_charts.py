@@ -8,6 +8,8 @@ from app.charts.scale import plain_time, round_ticks, text_width
 from app.charts.spec import fill, unpacked, used
 from app.over import evaluate_over, token_positions
 from app.palette import DARK, LIGHT
+from app.state import State
+from app.views import critical_length
 from kvmodel import Scenario, evaluate
 from kvmodel.display import time_text
 
@@ -21,7 +23,12 @@ def over(**fields):
 
 def drawn(o, *, magnified=False, index=None):
     table = request.answer_table(o) | timeline.timeline_table(request.moments(o), magnified=magnified)
-    return fill(timeline.timeline_figure(magnified=magnified).wide, table, o.at if index is None else index, LIGHT)
+    return fill(
+        timeline.timeline_figure(magnified=magnified, both=o.plan.overlap == "layer-both").wide,
+        table,
+        o.at if index is None else index,
+        LIGHT,
+    )
 
 
 def blocks(figure, row):
@@ -48,7 +55,7 @@ def cuts(figure, row):
 
 def hidden_cells(figure):
     """(left edges, lengths) of the boxes of the wire's path."""
-    wire = next(t for t in figure["data"] if t.get("fill") == "toself")
+    wire = next(t for t in figure["data"] if t.get("fill") == "toself" and np.mean(t["y"][:2]) == 179)
     x, y = unpacked(wire["x"]), wire["y"]
     low, high = x[0:-1:2], x[1::2]
     assert len(y) >= len(x)
@@ -115,16 +122,41 @@ def test_texts_of_the_timeline_carry_the_published_numbers():
 
 
 @pytest.mark.parametrize("model", ["llama-3-70b", "gpt-oss-120b", "deepseek-v3", "qwen3-next-80b-a3b", "gemma-3-27b", "nemotron-3-super"])
-@pytest.mark.parametrize("overlap", ["serial", "chunk", "layer", "layer-both"])
+@pytest.mark.parametrize("overlap", ["serial", "chunk", "layer", "layer-group", "layer-both"])
 def test_every_position_of_every_kind_of_model_can_be_drawn(model, overlap):
     o = over(model=model, overlap=overlap)
     table = request.answer_table(o) | timeline.timeline_table(request.moments(o), magnified=True)
-    figure = timeline.timeline_figure(magnified=True)
+    figure = timeline.timeline_figure(magnified=True, both=overlap == "layer-both")
     for index in (0, o.at, len(o.values) - 1):
         for spec in (figure.wide, figure.narrow):
             filled = fill(spec, table, index, DARK)
             assert {t["type"] for t in filled["data"]} <= BASIC
             assert filled["layout"]["height"] == 478
+
+
+def test_groups_of_layers_are_drawn_and_their_size_is_said():
+    o = over(overlap="layer-group", group_layers=8, prefill_seconds=0.4)
+    figure = drawn(o)
+    assert len(cuts(figure, 133)) == 9
+    assert len(hidden_cells(figure)[0]) == 9
+    texts = [t for trace in figure["data"] if trace.get("mode") == "text" for t in trace["text"]]
+    assert any("10 layer groups of 8, 40.0\u202fms each = 400\u202fms" in t for t in texts)
+    best = drawn(over(overlap="layer-group", engine="vllm-nixl", cross_layer="yes", message_seconds=2e-5, fragmentation=1.0))
+    texts = [t for trace in best["data"] if trace.get("mode") == "text" for t in trace["text"]]
+    assert any("20 layer groups of 4" in t for t in texts)
+
+
+def test_decode_waits_for_each_layer_where_it_runs_layer_by_layer():
+    # a layer takes 33.6 ms over 1 GB/s and decode 0.25 ms: each waits for its cache
+    o = over(overlap="layer-both", link_gbytes_per_s=1.0, prefill_seconds=0.4, decode_step_seconds=0.02)
+    figure, unit = drawn(o), strips.SCALE / (1.045 * o.rows[o.at].ttft_seconds)
+    earlier = next(t for t in figure["data"] if t.get("fill") == "toself" and np.mean(t["y"][:2]) == 221)
+    arrivals = 0.005 + 0.033554432 * np.arange(1, 81)
+    kept = arrivals[arrivals > 0.4]
+    assert np.allclose(unpacked(earlier["x"])[2:-1:2], kept[:-1] * unit, atol=1)
+    last = blocks(figure, 221)[0]
+    assert last[0] == pytest.approx(kept[-1] * unit, abs=1)
+    assert (last[0] + last[1]) / unit == pytest.approx(o.rows[o.at].ttft_seconds, rel=1e-4)
 
 
 def test_more_than_160_parts_are_drawn_in_groups_and_said_so():
@@ -146,6 +178,25 @@ def test_the_critical_length_is_where_the_chosen_line_meets_the_decode_step():
     at_critical = np.interp(own.critical, table["c.tokens"], table["c.ethernet-100"])
     assert at_critical == pytest.approx(0.030, rel=2e-3)
     assert "1,150 tokens" in table["answer.text"][o.at]
+
+
+def test_a_faster_link_that_takes_longer_says_why():
+    # 2.5 us a message on NVLink against 0.29 us: 27,443 messages of a rank
+    o, rows, _, table = critical_view(engine="vllm-nixl", link="nvlink-4", lanes="auto")
+    said = table["c.odd"][o.at]
+    assert said.startswith("NVLink 4 has more bandwidth than")
+    assert f"posting its messages takes {time_text(80 * 512 * 0.67 * 2.5e-6)} against {time_text(80 * 512 * 0.67 * 0.29e-6)}." in said
+    assert "c.odd" in str(views_of_links(o.scenario, rows))
+    assert set(critical_view()[3]["c.odd"]) == {""}  # by bandwidth alone the faster link is never longer
+
+
+def views_of_links(scenario, rows):
+    return critical_length.picture(State(scenario), token_positions(scenario.prompt_tokens)).views
+
+
+def test_the_table_of_links_says_which_overlap_hides():
+    o, rows, *_ = critical_view()
+    assert "Hides layer by layer" in str(links.links_block(o.scenario, rows))
 
 
 def test_the_chosen_link_is_wide_orange_and_the_others_thin_grey():

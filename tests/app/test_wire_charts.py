@@ -1,10 +1,12 @@
 """Charts of the wire's view as values: what overlap saves, what sharing costs, what failures cost."""
 
 import math
+from itertools import pairwise
 
 import pytest
 
 from app.charts import congestion, groups, pipelining, where
+from app.charts.scale import spread
 from app.charts.spec import fill, used
 from app.over import evaluate_over, token_positions
 from app.palette import DARK, LIGHT
@@ -14,7 +16,7 @@ from kvmodel import Scenario, evaluate
 from kvmodel.display import time_text
 from kvmodel.traffic import Traffic
 
-OFFERED = ("serial", "chunk", "layer", "layer-both")
+OFFERED = ("serial", "chunk", "layer", "layer-group", "layer-both")
 
 
 def lengths(**fields):
@@ -37,6 +39,22 @@ def test_each_overlap_has_its_line_and_yours_the_colour_of_what_is_exposed():
         assert table[f"p.{overlap}"][over.at] == pytest.approx(gap, rel=1e-3)
 
 
+def test_every_line_has_its_name_and_no_two_names_meet():
+    for fields in ({}, {"engine": "vllm-nixl", "overlap": "layer-both"}, {"engine": "layerwise-push", "link": "ethernet-25"}):
+        over, table = lengths(**fields)
+        figure = fill(pipelining.pipelining_figure(table, OFFERED, over.plan.overlap).wide, table, over.at, LIGHT)
+        names = next(t for t in figure["data"] if t.get("mode") == "text")
+        assert {text.strip("\u2002</b>") for text in names["text"]} == {o for o in OFFERED if any(table[f"p.{o}"])}
+        per_pixel = (figure["layout"]["yaxis"]["range"][1] - figure["layout"]["yaxis"]["range"][0]) / 248
+        heights = sorted(math.log10(y) / per_pixel for y in names["y"])
+        assert all(b - a >= pipelining.LABEL_GAP * 0.999 for a, b in pairwise(heights))
+
+
+def test_names_that_meet_share_their_middle():
+    assert spread([10.0, 9.5, 2.0], 2.0) == [10.75, 8.75, 2.0]
+    assert spread([5.0, 5.0, 4.9], 1.0) == pytest.approx([5.966667, 4.966667, 3.966667], abs=1e-5)
+
+
 def test_the_sentence_compares_with_sending_at_the_end():
     over, table = lengths(link="ethernet-25", overlap="layer")
     serial, layer = (evaluate(Scenario(link="ethernet-25", overlap=o)).gap_seconds for o in ("serial", "layer"))
@@ -49,7 +67,7 @@ def test_the_sentence_compares_with_sending_at_the_end():
 def test_prefill_that_makes_the_first_token_offers_no_start_on_both_sides():
     over, table = lengths(engine="splitwise")
     assert "p.layer-both" not in table
-    assert fill(pipelining.pipelining_figure(table, OFFERED[:3], "layer").narrow, table, over.at, DARK)
+    assert fill(pipelining.pipelining_figure(table, OFFERED[:4], "layer").narrow, table, over.at, DARK)
 
 
 def test_the_curve_starts_at_a_handoff_alone_and_climbs_with_the_number():
