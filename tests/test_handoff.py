@@ -27,7 +27,7 @@ def paced(scenario: Scenario, ratio: float) -> Scenario:
     """The scenario on a link that carries its cache in `ratio` of prefill's time: where both rule the end."""
     result = evaluate(scenario)
     needed = result.kv.wire_bytes / result.transfer.lanes / result.prefill.seconds / ratio / 1e9
-    return scenario.with_changes(link_gbytes_per_s=min(max(needed, 1e-9), 1e5))
+    return scenario.with_changes(link_gbytes_per_s=min(max(needed, 1e-6), 1e5))
 
 
 def chunks(scenario: Scenario) -> float:
