@@ -37,7 +37,7 @@ def test_ranks_beyond_a_node_reduce_over_all_its_nics() -> None:
 
 @pytest.mark.parametrize(("mebibytes", "milliseconds"), [(1, 0.088), (10, 0.157), (100, 0.647), (1024, 4.520)])
 def test_an_all_reduce_over_two_nodes_takes_what_nccl_was_measured_to_take(mebibytes: int, milliseconds: float) -> None:
-    # https://github.com/drmysore/nebius-h100-16gpu-benchmark: 2 x 8 H100 over InfiniBand, NCCL 2.20.5; bus 304 GB/s at 100 MiB, 435 at 1 GiB
+    # https://github.com/drmysore/nebius-h100-16gpu-benchmark: 2 x 8 H100, InfiniBand, NCCL 2.20.5; bus 304 GB/s at 100 MiB, 435 at 1 GiB
     at = place("llama-3-70b", tp=16)
     group, tokens = at.model.groups[0], mebibytes * 2**20 / 16_384
     k = dict(zip(PREFILL_TERMS, derates()["h100-sxm"].prefill_bf16.constants, strict=True))
