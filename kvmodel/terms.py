@@ -128,8 +128,9 @@ def decode_terms(place: Placement, group: LayerGroup, across: Across | None = No
     `token` counts requests of the step; `pair` and `capped` count (request, cached token) pairs.
     """
     accelerator, hidden, reduces = place.accelerator, place.model.hidden, all_reduces(place, group, across)
-    absorbed = pair_flop(group, absorbed=True) / (accelerator.peak_bf16 * place.attention_tp * place.attention_dp)
-    capped = shape_of(group).cap_tokens > 0
+    attention_rate = accelerator.peak_bf16 * place.attention_tp * place.attention_dp
+    absorbed = pair_flop(group, absorbed=True) / attention_rate
+    index, capped = layer_flop(group, hidden).pair / attention_rate, shape_of(group).cap_tokens > 0
     read = _kv_read(place, group).scaled(1 / accelerator.hbm_bandwidth)
     return (
         Work(fixed=float(layer_kernels(group))),
@@ -138,7 +139,7 @@ def decode_terms(place: Placement, group: LayerGroup, across: Across | None = No
         Work(token=reduces.ring, short=reduces.one_shot - reduces.ring),
         Work(fixed=reduces.short_waits),
         Work(token=_dense_token_flop(place, group) / (place.peak * place.tp)),
-        Work(pair=0.0 if capped else absorbed, capped=absorbed if capped else 0.0),
+        Work(pair=index if capped else absorbed, capped=absorbed if capped else 0.0),
         *_expert_terms(place, group),
     )
 
