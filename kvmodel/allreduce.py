@@ -44,8 +44,8 @@ for a few bytes (https://github.com/NVIDIA/nccl/issues/1244, 8 x 400 Gb/s), 54 u
 class Across(Enum):
     """How all-reduces that leave the node go."""
 
-    NICS = "all NICs of a node together, as NCCL does"
-    TABLES = "at one GPU's NICs, as the operator tables extrapolate"
+    NICS = "over all NICs of a node, as NCCL does"
+    TABLES = "at the pace of one GPU's NICs, as the operator tables extrapolate"
 
     @property
     def other(self) -> Across:

@@ -150,7 +150,7 @@ def phase_time(place: Placement, phase: str) -> PhaseTime:
     own = _phase_time(place, phase, across)
     if across is None:
         return own
-    rough = f"all-reduces between nodes {across.value}, other end of the band {across.other.value}"
+    rough = f"all-reduces between nodes {across.value}; the other end of the band has them {across.other.value}"
     return replace(own, rough="; ".join(filter(None, (own.rough, rough))), other=_phase_time(place, phase, across.other))
 
 

@@ -45,7 +45,8 @@ DECODE_TERMS = (
     "expert weights",
     "across nodes",
 )
-"""Names of the constants. All but the last belong to a term each; the last multiplies both terms of all-reduces that leave the node."""
+"""Names of the constants. All but the last belong to a term each; the last multiplies both terms of all-reduces that leave the
+node as the operator tables have it (`kvmodel.allreduce.Across`)."""
 
 FIRST_BYTES, FIRST_SHARE = 64e6, 0.3
 """The first bytes of cache that a layer reads in a step take this share longer: few blocks leave part of the memory idle.
@@ -105,7 +106,8 @@ def _dense_token_flop(place: Placement, group: LayerGroup) -> float:
 def prefill_terms(place: Placement, group: LayerGroup, across: Across | None = None) -> tuple[Work, ...]:
     """Seconds at peak of one layer in prefill, one `Work` for each of `PREFILL_TERMS` but the last.
 
-    `launch` counts kernels and `all-reduce latency` waits: their constants are seconds each.
+    `launch` counts kernels and `all-reduce latency` waits: their constants are seconds each. `across` is as in
+    `all_reduces`; what these wait for the network is beside the terms.
     """
     accelerator, hidden, tp = place.accelerator, place.model.hidden, place.tp
     flop, reduces = layer_flop(group, hidden), all_reduces(place, group, across)
@@ -125,7 +127,8 @@ def prefill_terms(place: Placement, group: LayerGroup, across: Across | None = N
 def decode_terms(place: Placement, group: LayerGroup, across: Across | None = None) -> tuple[Work, ...]:
     """Seconds at peak of one layer in one decode step, one `Work` for each of `DECODE_TERMS` but the last.
 
-    `token` counts requests of the step; `pair` and `capped` count (request, cached token) pairs.
+    `token` counts requests of the step; `pair` and `capped` count (request, cached token) pairs. `across` is as in
+    `all_reduces`.
     """
     accelerator, hidden, reduces = place.accelerator, place.model.hidden, all_reduces(place, group, across)
     attention_rate = accelerator.peak_bf16 * place.attention_tp * place.attention_dp

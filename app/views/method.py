@@ -39,17 +39,18 @@ SECTIONS = (
     ),
     (
         "The band of a time",
-        "Its lower end is the error on rows left out of the fit. Its upper end is that and what engines were measured to take beyond the "
-        "tables: in prefill up to 22 % of TTFT at 8k tokens; in a decode step 3.3 µs for each kernel and 5 µs for each all-reduce and "
-        "doubling of its ranks, which holds nine in ten of 566 published steps. That counts most where steps are short: small models, "
-        "high TP, small batches.",
+        "Its lower end is the error on rows left out of the fit. Its upper end is that and what engines were measured to take beyond "
+        "the tables: in prefill up to 22\u202f% of TTFT at 8k tokens; in a decode step 3.3\u202fµs for each kernel and 5\u202fµs for each "
+        "all-reduce and doubling of its ranks, which holds nine in ten of 566 published steps. That counts most where steps are short: "
+        "small models, high TP, small batches.",
     ),
     (
         "Ranks that span nodes",
-        "NCCL runs an all-reduce between nodes through all NICs of a node at once: on two nodes of eight H100 with 400 Gb/s each, 304 GB/s "
-        "of bus at 100 MiB and 435 at 1 GiB, with some 45 µs of waiting. The operator tables have not measured that: they stretch what one "
-        "node takes by fabric ÷ the NICs of one GPU, nine times on an H100, and only their rows of a model with experts span nodes. So a "
-        "dense model is timed over all NICs; a model with experts follows the tables. Each band holds the other way too, and is wide.",
+        "NCCL runs an all-reduce between nodes through all NICs of a node at once: on two nodes of eight H100 with 400\u202fGb/s each, "
+        "304\u202fGB/s of bus at 100\u202fMiB and 435 at 1\u202fGiB, with some 45\u202fµs of waiting. The operator tables have not "
+        "measured that: they stretch what one node takes by fabric ÷ the NICs of one GPU, nine times on an H100, and only their rows "
+        "of a model with experts span nodes. So a dense model is timed over all NICs; a model with experts follows the tables. Each "
+        "band holds the other way too, and is wide.",
     ),
     (
         "Memory",
