@@ -1,19 +1,29 @@
-"""All-reduces of a tensor-parallel layer: bytes and waits, as long and as short messages take them.
+r"""All-reduces of a tensor-parallel layer: bytes and waits, as long and as short messages take them.
 
 A long message (prefill) goes round a ring: each rank sends and receives 2 (p - 1)/p of it, and the
 ranks wait for each other some log2(p) times; a message that is not so long starts up faster. A short
 one (decode) is read by every rank from all the others at once: (p - 1) times its bytes and one wait.
-Ranks that span nodes do the same within the node first, as many times slower as the NICs are slower
-than the node's fabric.
+
+Ranks that span nodes use every NIC of a node: NCCL lays a ring through each of them, so that a long
+message goes at the slower of the node's fabric and its NICs together,
+
+.. math:: bus = \min(fabric,\ GPUs \times NICs \times rate),
+
+after `NETWORK_WAIT`. The operator tables that the constants are fitted to have not measured that: they
+take what a node takes and multiply it with fabric / one GPU's NICs (aiconfigurator 095f58a,
+perf_database/communication.rs, query_custom_allreduce_scaled). Only their rows of models with experts
+span nodes. So a model with experts follows the tables, a dense one NCCL, and the band of either covers
+the other (`Across`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from math import log2
 
 from kvmodel.placement import Placement
-from kvmodel.records.model import LayerGroup
+from kvmodel.records.model import LayerGroup, Moe
 from kvmodel.work import Work
 
 ONE_SHOT_BYTES = 2**20
@@ -25,15 +35,43 @@ STARTUP_BYTES = 16 * 2**20
 STARTUP_SHARE = 0.3
 """Share of a ring's waits that the shortest message has."""
 
+NETWORK_WAIT = 45e-6
+"""Seconds that an all-reduce between nodes waits for the network, however short: NCCL over two nodes of 8 takes 46 us
+for a few bytes (https://github.com/NVIDIA/nccl/issues/1244, 8 x 400 Gb/s), 54 us on 8 x B200 with EFA
+(https://github.com/dstackai/dstack/pull/3961), some 3 us of them within the node."""
+
+
+class Across(Enum):
+    """How all-reduces that leave the node go."""
+
+    NICS = "over all NICs of a node, as NCCL does"
+    TABLES = "at the pace of one GPU's NICs, as the operator tables extrapolate"
+
+    @property
+    def other(self) -> Across:
+        """What the band has to cover beside it."""
+        return Across.NICS if self is Across.TABLES else Across.TABLES
+
+
+def across_of(place: Placement) -> Across | None:
+    """How a model's all-reduces leave the node; None where its ranks share one."""
+    if not place.spans_nodes:
+        return None
+    return Across.TABLES if any(isinstance(group.ffn, Moe) for group in place.model.groups) else Across.NICS
+
 
 @dataclass(frozen=True, slots=True)
 class AllReduces:
-    """The all-reduces of one layer on one placement, at peak and within the node unless they must leave it."""
+    """The all-reduces of one layer on one placement, at peak."""
 
     count: int
     """How many; 0 with one rank."""
     slower: float
-    """Times slower than within a node; 1 where the ranks share one."""
+    """Times the bytes go slower than within a node; 1 where the ranks share one."""
+    waits_each: float
+    """Waits of one long message."""
+    one_wait: float
+    """The same of a short one."""
     message: float
     """Bytes a token has in each."""
     fabric: float
@@ -42,6 +80,8 @@ class AllReduces:
     """Ranks in all."""
     near: int
     """Ranks of one node."""
+    network: float
+    """Seconds that all of them wait for the network in a pass."""
 
     @property
     def ring(self) -> float:
@@ -56,11 +96,16 @@ class AllReduces:
     @property
     def waits(self) -> float:
         """Waits of long messages."""
-        return self.count * self.slower * log2(self.near)
+        return self.count * self.waits_each
+
+    @property
+    def short_waits(self) -> float:
+        """Waits of short messages."""
+        return self.count * self.one_wait
 
     @property
     def startup(self) -> Work:
-        """The same by length of the message: a share at once, the rest as it grows to `STARTUP_BYTES`."""
+        """The waits of long messages by length: a share at once, the rest as it grows to `STARTUP_BYTES`."""
         return Work(fixed=STARTUP_SHARE * self.waits, short=(1 - STARTUP_SHARE) * self.waits * self.message / STARTUP_BYTES)
 
     @property
@@ -68,19 +113,29 @@ class AllReduces:
         return self.count * self.slower * self.message / self.fabric
 
 
-def all_reduces(place: Placement, group: LayerGroup) -> AllReduces:
+def all_reduces(place: Placement, group: LayerGroup, across: Across | None = None) -> AllReduces:
     """The all-reduces of one layer: one after attention and one after the block behind it.
+
+    `across` is how they leave the node, where they do; None is as `across_of` has it.
 
     >>> from kvmodel.registry import accelerators, find_model
     >>> model = find_model("llama-3-70b")
-    >>> r = all_reduces(Placement(model, accelerators()["h100-sxm"], 8, 1, 1, "bf16", "bf16"), model.groups[0])
+    >>> place = Placement(model, accelerators()["h100-sxm"], 8, 1, 1, "bf16", "bf16")
+    >>> r = all_reduces(place, model.groups[0])
     >>> r.count, r.slower, r.waits, round(r.ring * 450e9)
     (2, 1.0, 6.0, 57344)
     """
     a, tp = place.accelerator, place.tp
     count = (group.attention.kind != "none") + (group.ffn is not None) if tp > 1 else 0
-    slower = max(1.0, a.scale_up_bandwidth / (a.nic_bandwidth * a.nics_per_gpu)) if place.spans_nodes else 1.0
-    return AllReduces(count, slower, 2.0 * place.model.hidden, a.scale_up_bandwidth, tp, min(tp, a.gpus_per_node))
+    near, own = min(tp, a.gpus_per_node), a.nic_bandwidth * a.nics_per_gpu
+    slower, waits, one, network = 1.0, log2(tp), 1.0, 0.0
+    law = (across or across_of(place)) if place.spans_nodes else None
+    if law is Across.NICS:
+        slower, network = max(1.0, a.scale_up_bandwidth / (own * near)), count * NETWORK_WAIT
+    elif law is Across.TABLES:
+        slower = one = max(1.0, a.scale_up_bandwidth / own)
+        waits = slower * log2(near)
+    return AllReduces(count, slower, waits, one, 2.0 * place.model.hidden, a.scale_up_bandwidth, tp, near, network)
 
 
 def short_tokens(place: Placement, phase: str) -> float:

@@ -9,24 +9,23 @@ fitted by `tests/fit_derates.py` to published operator-table latencies. Times ca
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import log2
 
-from kvmodel.allreduce import short_tokens
+from kvmodel.allreduce import Across, across_of, all_reduces, short_tokens
 from kvmodel.dtypes import BYTES_PER_ELEMENT
 from kvmodel.flop import layer_flop
+from kvmodel.kernels import layer_kernels
 from kvmodel.numeric import Num, minimum, root_sum_square
 from kvmodel.pairs import LayerShape, shape_of
 from kvmodel.parameters import layer_parameters, model_parameters
 from kvmodel.placement import Placement
 from kvmodel.records.derates import PhaseFit
 from kvmodel.records.model import LayerGroup, ModelSpec, Moe
-from kvmodel.registry import derates
+from kvmodel.registry import derates, margins
 from kvmodel.terms import ALL_REDUCE, DECODE_TERMS, MATMUL, PREFILL_TERMS, WEIGHTS, decode_terms, first_pairs, passes, prefill_terms
 from kvmodel.work import Work
-
-GRID_BELOW_MEASURED = 0.22
-"""The operator tables read up to this much below measured TTFT at 8k tokens (see the derates' source)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,11 @@ class PhaseTime:
     error: float
     """90th percentile of the relative error of the fit on rows left out; wider where constants are borrowed."""
     rough: str
-    """Why the constants are not this accelerator's own; empty where they are."""
+    """What makes the time rougher than a fit to the accelerator's own rows; empty where nothing does."""
+    beyond: float = 0.0
+    """Seconds that engines were measured to take in a decode step beyond the operator tables; 0 in prefill."""
+    other: PhaseTime | None = None
+    """The same with all-reduces that leave the node the other way; None where the ranks share one."""
 
     def head(self, batch: Num) -> Num:
         """Seconds of the LM head for one token of each of `batch` requests."""
@@ -143,21 +146,31 @@ def mean_capped(context: Num, steps: Num, cap: Num) -> Num:
 @lru_cache(maxsize=512)
 def phase_time(place: Placement, phase: str) -> PhaseTime:
     """The time model of `prefill` or `decode` on a placement."""
+    across = across_of(place)
+    own = _phase_time(place, phase, across)
+    if across is None:
+        return own
+    rough = f"all-reduces between nodes {across.value}; the other end of the band has them {across.other.value}"
+    return replace(own, rough="; ".join(filter(None, (own.rough, rough))), other=_phase_time(place, phase, across.other))
+
+
+def _phase_time(place: Placement, phase: str, across: Across | None) -> PhaseTime:
     fit, error, rough = _fit(place, phase)
     k = dict(zip(PREFILL_TERMS if phase == "prefill" else DECODE_TERMS, fit.constants, strict=True))
-    layers = tuple(_layer_time(place, group, phase, k) for group in place.model.groups)
+    layers = tuple(_layer_time(place, group, phase, k, across) for group in place.model.groups)
     sweep, per_request, flop = head_terms(place)
-    return PhaseTime(layers, k[WEIGHTS] * sweep, k[MATMUL] * per_request, flop, error, rough)
+    beyond = _beyond(place) if phase == "decode" else 0.0
+    return PhaseTime(layers, k[WEIGHTS] * sweep, k[MATMUL] * per_request, flop, error, rough, beyond)
 
 
-def _layer_time(place: Placement, group: LayerGroup, phase: str, k: dict[str, float]) -> LayerTime:
+def _layer_time(place: Placement, group: LayerGroup, phase: str, k: dict[str, float], across: Across | None) -> LayerTime:
     """One layer's terms with the constants `k` applied."""
-    terms = dict(zip(k, (prefill_terms if phase == "prefill" else decode_terms)(place, group), strict=False))
-    across = k["across nodes"] if place.spans_nodes else 1.0
-    seconds = Work()
+    terms = dict(zip(k, (prefill_terms if phase == "prefill" else decode_terms)(place, group, across), strict=False))
+    extra = k["across nodes"] if across is Across.TABLES else 1.0
+    seconds = Work(fixed=all_reduces(place, group, across).network)
     for name, term in terms.items():
         if name not in (WEIGHTS, MATMUL):
-            seconds = seconds.plus(term.scaled(k[name] * (across if name in ALL_REDUCE else 1.0)))
+            seconds = seconds.plus(term.scaled(k[name] * (extra if name in ALL_REDUCE else 1.0)))
     return LayerTime(
         count=group.count,
         shape=shape_of(group),
@@ -168,6 +181,15 @@ def _layer_time(place: Placement, group: LayerGroup, phase: str, k: dict[str, fl
         first_pairs=first_pairs(place, group),
         flop=layer_flop(group, place.model.hidden),
     )
+
+
+def _beyond(place: Placement) -> float:
+    """Gaps between kernels and waits of ranks for each other, as engines were measured to have them (`data/margins.toml`)."""
+    margin, total = margins()["engines"], 0.0
+    for group in place.model.groups:
+        waits = all_reduces(place, group).count * (log2(place.tp) * margin.rank_wait + place.spans_nodes * margin.network_wait)
+        total += group.count * (layer_kernels(group) * margin.kernel_gap + waits)
+    return total
 
 
 def head_terms(place: Placement) -> tuple[float, float, float]:

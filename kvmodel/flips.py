@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kvmodel.display import time_text
-from kvmodel.handoff import Course, bands, course, first_tokens, step_times
+from kvmodel.handoff import Course, course, first_tokens, step_times
 from kvmodel.plan import Plan
 from kvmodel.progress import Amounts, progress
 from kvmodel.results import Evaluation
@@ -82,11 +82,18 @@ def flip_of(plan: Plan, a: Amounts, result: Evaluation) -> Flip | None:
     return next(_bound_flips(there), None) or next(_share_flips(there), None)
 
 
+def _ends(result: Evaluation) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Factors from prefill and from the decode step to the (low, high) ends of their bands; 1 where they were measured."""
+    prefill, decode = result.prefill, result.decode
+    ends = (prefill.low / prefill.seconds, prefill.high / prefill.seconds)
+    return ends, (decode.low / decode.step_seconds, decode.high / decode.step_seconds)
+
+
 def _bound_flips(there: _There) -> Iterator[Flip]:
     """Prefill alone decides what bounds the transfer."""
     result = there.result
     end, would = {"hidden": (LOW, "link-bound"), "link": (HIGH, "hidden")}.get(result.bound, (LOW, ""))
-    factor = bands(there.plan, there.a)[0][end]
+    factor = _ends(result)[0][end]
     if would and factor != 1 and there.course(factor, 1.0).bound != result.bound:
         yield Flip(would, end, ("prefill",), (factor * result.prefill.seconds,))
 
@@ -96,7 +103,7 @@ def _share_flips(there: _There) -> Iterator[Flip]:
     result = there.result
     over = result.gap_share > GAP_MARK
     end = HIGH if over else LOW
-    prefill, step = (factors[end] for factors in bands(there.plan, there.a))
+    prefill, step = (factors[end] for factors in _ends(result))
     if not _may_cross(result, prefill, step, over):
         return
     for by_prefill, by_step in ((prefill, 1.0), (1.0, step), (prefill, step)):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from kvmodel.bands import Band, prefill_band, step_band
 from kvmodel.capacity import capacity, rank_bytes
-from kvmodel.compute import GRID_BELOW_MEASURED
 from kvmodel.layer_groups import Grouped, sent_in_groups
 from kvmodel.numeric import Num, maximum, where
 from kvmodel.plan import Plan
@@ -61,7 +61,7 @@ def handoff(plan: Plan, a: Amounts) -> Evaluation:
     step, tpot = step_times(plan, a)
     c = course(plan, a, p, step, tpot)
     memory, cache = capacity(plan, a), plan.cache
-    (low, high), (step_low, step_high) = bands(plan, a)
+    low, high = _prefill_ends(plan, a, p)
     return Evaluation(
         feasible=memory.prefill.fits & memory.decode.fits & (not plan.refusal),
         reason="",
@@ -78,10 +78,10 @@ def handoff(plan: Plan, a: Amounts) -> Evaluation:
         prefill=Prefill(
             flop=plan.prefill.time.prefill_flop(p.new, p.held, a.batch),
             seconds=p.prefill_seconds,
-            low=p.prefill_seconds * low,
-            high=p.prefill_seconds * high,
+            low=low,
+            high=high,
         ),
-        decode=Decode(step, step * step_low, step * step_high),
+        decode=Decode(step, *_step_ends(plan, a, step)),
         gap_seconds=c.gap,
         gap_share=c.gap_share,
         ttft_seconds=c.ttft,
@@ -93,24 +93,21 @@ def handoff(plan: Plan, a: Amounts) -> Evaluation:
     )
 
 
-def bands(plan: Plan, a: Amounts) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Factors to the low and high ends of the bands of prefill and of the decode step; 1 where they were measured."""
-    prefill = (1.0, 1.0) if a.prefill_seconds is not None else band(plan.prefill.time.error, GRID_BELOW_MEASURED)
-    return prefill, (1.0, 1.0) if a.decode_step_seconds is not None else band(plan.decode.time.error)
+def _prefill_ends(plan: Plan, a: Amounts, p: Progress) -> Band:
+    """Ends of prefill's band; itself where it was measured."""
+    if a.prefill_seconds is not None:
+        return p.prefill_seconds, p.prefill_seconds
+    return prefill_band(plan.prefill.time, p.prefill_seconds, p.new, p.held, a.batch, request_chunk(plan, a))
+
+
+def _step_ends(plan: Plan, a: Amounts, step: Num) -> Band:
+    """Ends of the decode step's band; itself where it was measured."""
+    return (step, step) if a.decode_step_seconds is not None else step_band(plan.decode.time, step, a.prompt_tokens, a.decode_batch)
 
 
 def fixed_seconds(plan: Plan) -> float:
     """What the engine adds to any handoff: dispatch, admission, and the handshake of a first contact."""
     return plan.engine.handoff_seconds + plan.engine.admission_seconds + plan.handshake_seconds
-
-
-def band(error: float, below: float = 0.0) -> tuple[float, float]:
-    """Factors from a modelled time to the times it may stand for.
-
-    `error` is |modelled / tabled - 1|, so the tabled time lies from 1 / (1 + error) to 1 / (1 - error) of the
-    modelled one; the tables read up to `below` under what was measured.
-    """
-    return 1 / (1 + error), 1 / (1 - error) / (1 - below)
 
 
 def step_times(plan: Plan, a: Amounts) -> tuple[Num, Num]:

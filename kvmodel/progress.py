@@ -143,7 +143,10 @@ class Pace:
 
     def compute(self, j: Num) -> list[Num]:
         """Prefill seconds of one layer, by group, over the first `j` chunks."""
-        p, tokens = self.p, minimum(j * self.chunk, self.p.new)
+        p = self.p
+        if self.plan.chunk is None:
+            return [j * t for t in p.layer_seconds]
+        tokens = minimum(j * self.chunk, p.new)
         if self.a.prefill_seconds is not None:
             return [t * tokens / p.new for t in p.layer_seconds]
         layers = self.plan.prefill.time.prefill_layers(tokens, p.held, self.a.batch, self.chunk)
@@ -189,10 +192,10 @@ class Pace:
         """The state after the layers of chunk `j`."""
         before, after = self.compute(j - 1), self.compute(j)
         clock = sum(wire.count * t for wire, t in zip(self.plan.wires, before, strict=True))
+        layers = [(t - start, self.layer_x(j, group)) for group, (start, t) in enumerate(zip(before, after, strict=True))]
         for group, count in self.plan.runs:
-            each = after[group] - before[group]
-            run = Run(count, clock + each, each, self.layer_x(j, group))
-            state = advance(state, run, latency=alpha, decode_layer=decode_layer)
+            each, x = layers[group]
+            state = advance(state, Run(count, clock + each, each, x), alpha, decode_layer)
             clock = clock + count * each
         return state
 

@@ -17,6 +17,7 @@ from kvmodel.records.derates import Derates
 from kvmodel.records.engine import Engine
 from kvmodel.records.format import Format
 from kvmodel.records.hardware import Accelerator, Link
+from kvmodel.records.margin import Margin
 from kvmodel.records.measurement import Measurement
 from kvmodel.records.model import ModelSpec
 from kvmodel.records.preset import Preset
@@ -92,6 +93,12 @@ def engines() -> Mapping[str, Engine]:
 def derates() -> Mapping[str, Derates]:
     """Every family of fitted constants by id."""
     return _load("derate", Derates)
+
+
+@cache
+def margins() -> Mapping[str, Margin]:
+    """What measured times take beyond the tables that the constants are fitted to, by id."""
+    return _load("margin", Margin)
 
 
 @cache

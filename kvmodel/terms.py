@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kvmodel.allreduce import all_reduces
+from kvmodel.allreduce import Across, all_reduces
 from kvmodel.cache import LayerCache, layer_cache
 from kvmodel.flop import layer_flop, pair_flop
 from kvmodel.kernels import layer_kernels
@@ -45,7 +45,8 @@ DECODE_TERMS = (
     "expert weights",
     "across nodes",
 )
-"""Names of the constants. All but the last belong to a term each; the last multiplies both terms of all-reduces that leave the node."""
+"""Names of the constants. All but the last belong to a term each; the last multiplies both terms of all-reduces that leave the
+node as the operator tables have it (`kvmodel.allreduce.Across`)."""
 
 FIRST_BYTES, FIRST_SHARE = 64e6, 0.3
 """The first bytes of cache that a layer reads in a step take this share longer: few blocks leave part of the memory idle.
@@ -102,13 +103,14 @@ def _dense_token_flop(place: Placement, group: LayerGroup) -> float:
     return layer_flop(group, place.model.hidden).token - 2.0 * parameters.top_k * parameters.expert
 
 
-def prefill_terms(place: Placement, group: LayerGroup) -> tuple[Work, ...]:
+def prefill_terms(place: Placement, group: LayerGroup, across: Across | None = None) -> tuple[Work, ...]:
     """Seconds at peak of one layer in prefill, one `Work` for each of `PREFILL_TERMS` but the last.
 
-    `launch` counts kernels and `all-reduce latency` waits: their constants are seconds each.
+    `launch` counts kernels and `all-reduce latency` waits: their constants are seconds each. `across` is as in
+    `all_reduces`; what these wait for the network is beside the terms.
     """
     accelerator, hidden, tp = place.accelerator, place.model.hidden, place.tp
-    flop, reduces = layer_flop(group, hidden), all_reduces(place, group)
+    flop, reduces = layer_flop(group, hidden), all_reduces(place, group, across)
     attention_rate = accelerator.peak_bf16 * place.attention_tp * place.attention_dp
     return (
         Work(fixed=float(layer_kernels(group))),
@@ -122,23 +124,25 @@ def prefill_terms(place: Placement, group: LayerGroup) -> tuple[Work, ...]:
     )
 
 
-def decode_terms(place: Placement, group: LayerGroup) -> tuple[Work, ...]:
+def decode_terms(place: Placement, group: LayerGroup, across: Across | None = None) -> tuple[Work, ...]:
     """Seconds at peak of one layer in one decode step, one `Work` for each of `DECODE_TERMS` but the last.
 
-    `token` counts requests of the step; `pair` and `capped` count (request, cached token) pairs.
+    `token` counts requests of the step; `pair` and `capped` count (request, cached token) pairs. `across` is as in
+    `all_reduces`.
     """
-    accelerator, hidden, reduces = place.accelerator, place.model.hidden, all_reduces(place, group)
-    absorbed = pair_flop(group, absorbed=True) / (accelerator.peak_bf16 * place.attention_tp * place.attention_dp)
-    capped = shape_of(group).cap_tokens > 0
+    accelerator, hidden, reduces = place.accelerator, place.model.hidden, all_reduces(place, group, across)
+    attention_rate = accelerator.peak_bf16 * place.attention_tp * place.attention_dp
+    absorbed = pair_flop(group, absorbed=True) / attention_rate
+    index, capped = layer_flop(group, hidden).pair / attention_rate, shape_of(group).cap_tokens > 0
     read = _kv_read(place, group).scaled(1 / accelerator.hbm_bandwidth)
     return (
         Work(fixed=float(layer_kernels(group))),
         _weight_sweep(place, layer_parameters(group, hidden)),
         replace(read, first=FIRST_SHARE * read.pair),
         Work(token=reduces.ring, short=reduces.one_shot - reduces.ring),
-        Work(fixed=reduces.count * reduces.slower),
+        Work(fixed=reduces.short_waits),
         Work(token=_dense_token_flop(place, group) / (place.peak * place.tp)),
-        Work(pair=0.0 if capped else absorbed, capped=absorbed if capped else 0.0),
+        Work(pair=index if capped else absorbed, capped=absorbed if capped else 0.0),
         *_expert_terms(place, group),
     )
 

@@ -11,7 +11,6 @@ the recursion takes as many steps as there are runs and works on arrays.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from kvmodel.numeric import Num, maximum
@@ -26,8 +25,7 @@ class Run(NamedTuple):
     x: Num
 
 
-@dataclass(frozen=True, slots=True)
-class WireState:
+class WireState(NamedTuple):
     """Where the wire and the layer-by-layer decode stand."""
 
     busy: Num = 0.0
@@ -36,19 +34,21 @@ class WireState:
     """Time at which decode has finished the layers that arrived."""
 
 
-def advance(state: WireState, run: Run, *, latency: Num = 0.0, decode_layer: Num | None = None) -> WireState:
+def advance(state: WireState, run: Run, latency: Num = 0.0, decode_layer: Num | None = None) -> WireState:
     """The state after a run. `decode_layer` is the seconds decode spends on a layer under `layer-both`.
 
     Equals stepping through the run part by part: the recursion is a maximum over paths, linear in
     where a path turns, so only paths that turn at the run's ends count.
     """
     n, x = run.parts, run.x
+    start = maximum(state.busy, run.first)
+    if n == 1 and decode_layer is None:
+        return WireState(start + x, state.done)
     last = run.first + (n - 1) * run.spacing
-    busy = maximum(maximum(state.busy + n * x, run.first + n * x), last + x)
+    busy = maximum(start + n * x, last + x)
     if decode_layer is None:
         return WireState(busy, state.done)
     d = decode_layer
-    start = maximum(state.busy, run.first)
     done = maximum(state.done + n * d, start + x + latency + n * d)
     done = maximum(done, start + n * x + latency + d)
     return WireState(busy, maximum(done, last + x + latency + d))

@@ -1,9 +1,10 @@
 """Constants of the time model by least squares, each accelerator drawn towards what all have in common.
 
-Residuals are relative. A constant of one accelerator and weight format is drawn towards the one fitted to
-all accelerators together, so that a format with few rows, or rows of one model only, stays sensible. The
-general constants are fitted to dense models; those of experts and of all-reduces that leave the node then
-to what models with experts take beyond them.
+Residuals are relative. A constant of a chip and weight format is drawn towards the one fitted to all
+accelerators together, so that a format with few rows, or rows of one model only, stays sensible; that of an
+accelerator, strongly, towards its chip's, so that an H200 is an H100 with more memory. The general constants
+are fitted to dense models; those of experts and of all-reduces that leave the node then to what models with
+experts take beyond them.
 """
 
 from __future__ import annotations
@@ -54,6 +55,11 @@ PULL = 1.0
 PULL_OF_EXPERTS = 5.0
 """The same for constants that one model on one or two layouts tells."""
 
+CHIPS = {"a100-sxm": "Ampere", "h100-sxm": "Hopper", "h200-sxm": "Hopper", "b200-sxm": "Blackwell", "gb200": "Blackwell"}
+"""Chip of each accelerator of the grid: two that share one differ in memory, hardly in anything else."""
+CHIP_PULL = 30.0
+"""Times stronger than the draw towards all accelerators is the one towards those of the same chip."""
+
 FP8_OVER_BF16 = 2.0
 """Peak FLOP/s of FP8 over BF16 on every accelerator of the grid that has both."""
 
@@ -103,10 +109,12 @@ def fit_all(x: Amounts, keys: np.ndarray, experts: np.ndarray, pull: float = PUL
         common = fit(x.of(same & ~experts), ~special, start(x.phase), 0.01)
         common = fit(x.of(same & experts), special, common, 0.01)
         for key in sorted({key for key in keys if key[1] == weights}):
-            own = np.array([k == key for k in keys])
-            general = fit(x.of(own & ~experts), ~special, common, pull)
-            lent = _lent(general, found, key, special, bool((own & experts).any()))
-            found[key] = fit(x.of(own & experts), special, lent, PULL_OF_EXPERTS)
+            own, chip = np.array([k == key for k in keys]), same & np.array([CHIPS[k[0]] == CHIPS[key[0]] for k in keys])
+            general = fit(x.of(chip & ~experts), ~special, common, pull)
+            general = fit(x.of(own & ~experts), ~special, general, pull * CHIP_PULL)
+            lent = _lent(general, found, key, special, bool((chip & experts).any()))
+            lent = fit(x.of(chip & experts), special, lent, PULL_OF_EXPERTS)
+            found[key] = fit(x.of(own & experts), special, lent, PULL_OF_EXPERTS * CHIP_PULL)
     return found
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from kvmodel import find_model
-from kvmodel.allreduce import short_tokens
+from kvmodel.allreduce import Across, across_of, short_tokens
 from kvmodel.compute import head_terms
 from kvmodel.pairs import shape_of
 from kvmodel.placement import Placement
@@ -60,7 +60,9 @@ class Row:
 
     @property
     def usable(self) -> bool:
-        """At most 90 % of memory, 256 to 16,384 tokens, batches the constants are for."""
+        """At most 90 % of memory, 256 to 16,384 tokens, batches the constants are for; between nodes where the model follows the tables."""
+        if across_of(self.place) is Across.NICS:
+            return False
         fits = self.memory_bytes <= 0.9 * accelerators()[self.accelerator].hbm_bytes
         return fits and 256 <= self.tokens <= 16_384 and self.batch <= MOST_BATCH[self.phase]
 
@@ -104,7 +106,7 @@ class Amounts:
     head: np.ndarray
     """LM head: rows x (weight sweep, multiplication)."""
     spans: np.ndarray
-    """Whether the ranks leave the node: rows."""
+    """Whether the ranks leave the node, all-reduces as the tables have them: rows."""
     seconds: np.ndarray
     """The grid's latency: rows."""
 
@@ -151,4 +153,4 @@ def _amounts(row: Row) -> tuple[object, ...]:
                 )
                 added[i] += group.count * (straight + work.bends(shape, tokens, short_tokens(place, row.phase)))
     sweep, per_request, _ = head_terms(place)
-    return added, lines[0], lines[1], lines[2], (sweep, per_request * row.batch), place.spans_nodes, row.seconds
+    return added, lines[0], lines[1], lines[2], (sweep, per_request * row.batch), across_of(place) is Across.TABLES, row.seconds

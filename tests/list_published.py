@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kvmodel import find_model, parse_model_config
-from kvmodel.compute import GRID_BELOW_MEASURED, PhaseTime, phase_time
-from kvmodel.handoff import band
+from kvmodel.bands import prefill_band, step_band
+from kvmodel.compute import PhaseTime, phase_time
 from kvmodel.placement import Placement
 from kvmodel.records.measurement import Measurement
 from kvmodel.records.model import ModelSpec
@@ -106,9 +106,9 @@ def _listed(row: Measurement, on_half: float) -> Listed:
     time = phase_time(place, row.phase or "prefill")
     prefill = row.phase == "prefill"
     seconds = float(time.prefill(tokens, 0, batch) if prefill else time.step(tokens, batch))
-    low, high = band(time.error, GRID_BELOW_MEASURED if prefill else 0.0)
+    low, high = prefill_band(time, seconds, tokens, 0, batch) if prefill else step_band(time, seconds, tokens, batch)
     launch_bound = on_half > 0 and (row.seconds or 0.0) > NO_FASTER * on_half
-    return Listed(row, seconds, seconds * low, seconds * high, _share(row, place, time, tokens, batch), launch_bound)
+    return Listed(row, seconds, low, high, _share(row, place, time, tokens, batch), launch_bound)
 
 
 def _share(row: Measurement, place: Placement, time: PhaseTime, tokens: int, batch: int) -> float:

@@ -148,14 +148,6 @@ def test_weights_take_their_parameters_times_their_format(model: str, dtype: str
 # bands
 
 
-def test_the_band_is_the_fit_error_and_above_it_what_the_tables_lack() -> None:
-    result, fit = evaluate(Scenario()), derates()["h100-sxm"]
-    assert result.prefill.low * (1 + fit.prefill_bf16.p90_error) == pytest.approx(result.prefill.seconds)
-    # the operator tables read 14 to 22 % below measured TTFT at 8k tokens
-    assert result.prefill.high * 0.78 * (1 - fit.prefill_bf16.p90_error) == pytest.approx(result.prefill.seconds)
-    assert result.decode.high * (1 - fit.decode_bf16.p90_error) == pytest.approx(result.decode.step_seconds)
-
-
 def test_a_model_with_experts_has_the_band_of_experts() -> None:
     fit = derates()["h200-sxm"].decode_fp8
     assert fit is not None

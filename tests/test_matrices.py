@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from kvmodel.parameters import layer_parameters, model_parameters
 from kvmodel.placement import Placement
 from kvmodel.records.model import Full, LayerGroup, Linear, Shared
 from kvmodel.registry import accelerators, models
-from kvmodel.terms import _cache_read
+from kvmodel.terms import DECODE_TERMS, PREFILL_TERMS, _cache_read, decode_terms, prefill_terms
 
 LLAMA = "llama-3-70b"
 LAYERS = [(name, index) for name, model in models().items() for index in range(len(model.groups))]
@@ -141,6 +142,25 @@ def test_a_decode_row_has_the_flop_of_its_weights_and_of_the_keys_it_sees(model:
     index_flop = flop.pair if shape.cap_tokens else flop.pair - pair_flop(group, absorbed=False)
     expected = flop.token + index_flop * context + pair_flop(group, absorbed=True) * seen
     assert layer_total(place(model), group, Pass("decode", 1, context, 7)).flop == pytest.approx(7 * expected)
+
+
+@pytest.mark.parametrize(("model", "index"), LAYERS)
+def test_terms_of_the_time_model_have_the_flop_and_the_weights_of_the_matrices(model: str, index: int) -> None:
+    """Seconds at peak times the peaks of all ranks, in both phases; each rank reads its share of the weights once."""
+    at, group, batch, tokens = replace(place(model), tp=8), find_model(model).groups[index], 3, 5000
+    shape, gpu = shape_of(group), at.accelerator
+    for phase, names, terms in (("prefill", PREFILL_TERMS, prefill_terms), ("decode", DECODE_TERMS, decode_terms)):
+        term = dict(zip(names, terms(at, group), strict=False))
+        new, held = (tokens, 0) if phase == "prefill" else (1, tokens)
+        counted = layer_total(at, group, Pass(phase, new, held, batch))
+        attention = term["attention"].of_prefill(shape, new, held, batch)
+        if phase == "decode":
+            attention = term["attention"].of_step(shape, tokens, batch, 0)
+        rows = batch * new
+        multiplied = rows * (term["matmul"].token * at.tp + term["expert matmul"].token * at.expert_shards) * at.peak
+        assert multiplied + attention * at.attention_tp * gpu.peak_bf16 == pytest.approx(counted.flop), phase
+        swept = term["weights"].fixed * at.tp + term["expert weights"].touched * shape.touched(rows) * at.expert_shards
+        assert swept * gpu.hbm_bandwidth == pytest.approx(counted.weights), phase
 
 
 @pytest.mark.parametrize(("model", "index"), OWNERS)

@@ -24,6 +24,7 @@ TABLES = {
     "links": registry.links,
     "engines": registry.engines,
     "derates": registry.derates,
+    "margins": registry.margins,
     "transports": registry.transports,
 }
 NAMED = {
