@@ -105,6 +105,20 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Remedy:
+    """A change that alone makes a side fit."""
+
+    side: str
+    """`prefill` or `decode`."""
+    use: str
+    """The change in words."""
+    cost: str
+    """What comes with it."""
+    changes: dict[str, Any]
+    """Fields of the scenario and their new values."""
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """One handoff, evaluated."""
 
