@@ -65,6 +65,10 @@ class State:
             parts.setdefault(BESIDE[name][0], {})[name] = value
         return replace(self, **{part: type(getattr(self, part))(**{**dict(getattr(self, part)), **new}) for part, new in parts.items()})
 
+    def whole(self) -> Scenario:
+        """The scenario with the turn's history and new tokens as its prompt."""
+        return self.scenario.with_changes(prompt_tokens=self.turn.history_tokens + self.turn.delta_tokens)
+
     def bare(self) -> State:
         """The state without its notes."""
         return replace(self, notes=[])

@@ -26,7 +26,7 @@ Json = dict[str, Any]
 
 def wire_json(scenario: Scenario, traffic: Traffic) -> Json:
     """Everything the command says, in base units; None stands for no limit."""
-    plan, amounts, reason = plan_of(scenario), amounts_of(scenario), evaluate(scenario).reason
+    plan, amounts, evaluated = plan_of(scenario), amounts_of(scenario), evaluate(scenario)
     mine, ideal = terms_of(scenario, amounts), ideal_of(scenario)
     least = terms_of(ideal, amounts_of(ideal))
     terms = [{"id": key, "name": NAMES[key], "seconds": mine[key], "ideal_seconds": least[key]} for key in NAMES]
@@ -37,10 +37,11 @@ def wire_json(scenario: Scenario, traffic: Traffic) -> Json:
     }
     fails = {name: failure(plan, amounts, Traffic(**{**dict(traffic), "recovery": name})).as_dict() for name in RECOVERIES}
     shared = {name: _finite(value) for name, value in congestion(plan, amounts, traffic).as_dict().items()}
-    whole = {"gap_seconds": evaluate(scenario).gap_seconds, "terms": terms, "gap_seconds_by_overlap": gaps, "best_layer_group": groups}
+    whole = {"gap_seconds": evaluated.gap_seconds, "terms": terms, "gap_seconds_by_overlap": gaps, "best_layer_group": groups}
     narrow = lossy_format(scenario.kv_dtype, scenario.wire_dtype)
     whole["accuracy"] = "" if narrow is None else f"{narrow.name}: {narrow.accuracy}"
-    return {**whole, "congestion": shared, "failure": fails, "traffic": dict(traffic), "feasible": not reason, "reason": reason}
+    fits = {"feasible": not evaluated.reason, "reason": evaluated.reason, "notes": evaluated.notes}
+    return {**whole, "congestion": shared, "failure": fails, "traffic": dict(traffic), **fits}
 
 
 def _group(found: Any) -> Json:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kvmodel.context import context_notes
 from kvmodel.errors import BadScenarioError
 from kvmodel.handoff import handoff
 from kvmodel.plan import plan_of
@@ -42,6 +43,7 @@ def evaluate(scenario: Scenario) -> Evaluation:
     verdict, note = verdict_and_note(plan, amounts, scenario, result)
     object.__setattr__(result, "verdict", verdict)
     object.__setattr__(result, "band_note", note)
+    object.__setattr__(result, "notes", context_notes(plan.model, scenario.prompt_tokens + scenario.output_tokens))
     return result
 
 

@@ -149,6 +149,8 @@ class Evaluation:
     """The answer in a sentence. Empty in a sweep."""
     band_note: str = ""
     """What a time elsewhere in its band would change of the answer; empty where nothing, and in a sweep."""
+    notes: tuple[str, ...] = ()
+    """What else a reader should know, in sentences: a prompt beyond the model's context. Empty in a sweep."""
 
     def at(self, index: int) -> Evaluation:
         """The evaluation at one position of a one-dimensional sweep, as plain numbers."""

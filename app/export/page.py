@@ -20,6 +20,7 @@ from app.live import STATIC, Board, Slider
 from app.over import positions_of
 from app.palette import DARK, LIGHT, THEMES
 from app.state import State
+from app.views.frame import context_table
 from kvmodel.display import count_text
 
 SHARED_NAME = "kv-handoff-charts.js"
@@ -63,9 +64,10 @@ def chart_data(chart: Chart, state: State) -> dict[str, Any]:
     names = placed([one["items"] for one in shown.values()], "$at")
     main = view.sliders[0]
     values = positions_of(main, state.value(main))
-    table = Slider(main, values, view.tables(state, main, values)).data(names)
-    if not any(isinstance(column, list) for column in table["table"].values()):
+    moved = view.tables(state, main, values)
+    if not any(isinstance(column, list) for column in Slider(main, values, moved).data(names)["table"].values()):
         return {**shown, "sliders": [], "tables": None}
+    table = Slider(main, values, moved | context_table(state, main, values)).data(names)
     slider = {"name": main, "label": label_of(main), "positions": table["positions"], "at": values.index(state.value(main))}
     texts = [count_text(value) for value in values]
     return {**shown, "sliders": [{**slider, "texts": texts}], "tables": {main: {"id": _table_of(board, main), **table}}}

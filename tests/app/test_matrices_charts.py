@@ -14,6 +14,7 @@ from app.palette import DARK, LIGHT
 from app.reading import read
 from app.seen import Seen
 from app.state import State
+from app.views.frame import context_table
 from app.views.matrices import tables
 from kvmodel import Scenario, evaluate, find_model
 from kvmodel.display import bytes_text, digits, flop_text
@@ -260,7 +261,8 @@ def shapes(o, index, phase):
 def test_every_view_can_move_by_both_sliders(model, layer, slider):
     state = State(Scenario(model=model), seen=Seen(layer=layer))
     board = VIEWS["matrices"].at(state)
-    table = tables(state, slider, (state.value(slider), 256))
+    values = (state.value(slider), 256)
+    table = tables(state, slider, values) | context_table(state, slider, values)
     for name, view in board.views.items():
         assert used(view["items"]) <= table.keys() | view["now"].keys(), name
         assert view["now"].keys() <= table.keys()
