@@ -260,7 +260,7 @@ def _feed(p: Picture, s: Shapes) -> None:
     top, y = p.geometry.panel(2), p.geometry.panel(2) + p.geometry.row_at
     right = p.block(p.prefill, 0, top, s.inter, s.rows)
     p.inside(s.texts["inter"], 0, right, top, s.texts["inter_short"], count_text(s.inter))
-    fits = text_width(s.texts["row"], p.geometry.size) <= p.geometry.column
+    fits = text_width(s.texts["row"], p.geometry.size) <= s.inter * p.scale
     p.row(p.geometry.right, y, s.inter, s.texts["row"] if fits else f"1 × {count_text(s.inter)}")
 
 

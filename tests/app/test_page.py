@@ -205,7 +205,7 @@ def test_an_infeasible_page_lists_what_would_make_each_side_fit_and_says_whose_t
     assert "every all-reduce crosses the network" in said
 
 
-@pytest.mark.parametrize("view", ["critical-length", "next-turn", "wire"])
+@pytest.mark.parametrize("view", ["critical-length", "interconnects", "next-turn", "wire"])
 def test_headlines_of_times_say_that_an_infeasible_scenario_is_supposed(view):
     for tp, supposed in ((1, True), (8, False)):
         said = VIEWS[view].at(State(Scenario(prefill_tp=tp))).views["answer_view"]["say"]
