@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from kvmodel.config import ParsedConfig
@@ -18,9 +19,12 @@ from kvmodel.display import (
 )
 from kvmodel.records.base import Sourced
 from kvmodel.registry import engines, find, links, lossy_format
-from kvmodel.results import Evaluation, SideMemory
+from kvmodel.results import Evaluation, Remedy, SideMemory
 from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario
 from kvmodel.turn import Turn, TurnResult
+
+SUPPOSED = "The times are what it would take if this could run."
+"""Said of an infeasible scenario, whose times are computed all the same."""
 
 
 def _rows(rows: list[tuple[str, str]]) -> str:
@@ -28,13 +32,13 @@ def _rows(rows: list[tuple[str, str]]) -> str:
     return "\n".join(f"  {name:<{width}}  {value}" for name, value in rows)
 
 
-def evaluation_text(scenario: Scenario, e: Evaluation) -> str:
+def evaluation_text(scenario: Scenario, e: Evaluation, ways: Sequence[Remedy] = ()) -> str:
     """The answer sentence, then the sum that leads to it."""
     rows = [
+        *((f"{way.side} fits", f"{way.use}: {way.cost}") for way in ways),
         ("KV per token", exact_bytes_text(e.kv.bytes_per_token)),
         ("KV of the prompt", bytes_both_text(e.kv.prompt_bytes)),
         ("on the wire", f"{bytes_both_text(e.kv.wire_bytes)} over {e.transfer.lanes} × {rate_text(e.transfer.bandwidth_bytes_per_s)}"),
-        *([("lanes", e.lanes_note.removesuffix("."))] if e.lanes_note else []),
         ("transfer", f"{time_text(e.transfer.seconds)}, of which exposed {time_text(e.transfer.exposed_seconds)}"),
         ("prefill", f"{time_text(e.prefill.seconds)} (band {time_text(e.prefill.low)} to {time_text(e.prefill.high)})"),
         ("decode step", f"{time_text(e.decode.step_seconds)} (band {time_text(e.decode.low)} to {time_text(e.decode.high)})"),
@@ -50,7 +54,8 @@ def evaluation_text(scenario: Scenario, e: Evaluation) -> str:
     ]
     narrow = lossy_format(scenario.kv_dtype, scenario.wire_dtype)
     lost = f"\n{narrow.name}: {narrow.accuracy}" if narrow else ""
-    return f"{e.verdict}\n{_rows(rows)}{lost}"
+    supposed = "" if e.feasible else f" {SUPPOSED}"
+    return f"{e.verdict}{supposed}\n{_rows(rows)}{lost}{notes_text(e.notes)}"
 
 
 def memory_text(side: SideMemory) -> str:
@@ -90,7 +95,12 @@ def critical_text(scenario: Scenario, c: CriticalLengths) -> str:
 
 def infeasible_text(reason: str) -> str:
     """A line that says why a scenario is infeasible; nothing where it is feasible."""
-    return f"\nInfeasible: {reason}. Times are computed all the same." if reason else ""
+    return f"\nInfeasible: {reason}. {SUPPOSED}" if reason else ""
+
+
+def notes_text(notes: Sequence[str]) -> str:
+    """A line for each note."""
+    return "".join(f"\n{note}" for note in notes)
 
 
 def spans_text(spans: tuple[Interval, ...]) -> str:
@@ -148,6 +158,7 @@ def model_text(parsed: ParsedConfig, row: dict[str, Any], tokens: int) -> str:
         ("source", f"{row['source']} (checked {row['checked']})"),
         *(("assumed", text) for text in parsed.assumed),
         *(("warning", text) for text in parsed.warnings),
+        *(("note", text) for text in row["notes"]),
     ]
     return f"{row['name']} ({row['id']})\n{_rows(rows)}"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.charts import congestion, interconnects, levers, links, matrices, measured, roofline, turn, weighs, where
+from app.charts import congestion, interconnects, layer_runs, levers, links, matrices, measured, turn, weighs, where
 from app.charts.request import moments
 from app.over import Over, evaluate_over, positions_of
 from app.reading import overlaps
@@ -144,7 +144,7 @@ def _layers(state: State) -> list[Row]:
 def _matrices(state: State) -> list[Row]:
     index = matrices.group_of(plan_of(state.scenario).model, state.seen.layer)
     rows = []
-    for name, one in roofline.passes_of(_here(state))[:2]:
+    for name, one in layer_runs.passes_of(_here(state))[:2]:
         place = placement_of(state.scenario, one.phase)
         for matrix, amount in layer_amounts(place, place.model.groups[index], one):
             rows.append({"phase": name.lower(), "operation": matrix.name, "rows": int(one.rows[0]), **_amount(amount)})
@@ -160,14 +160,15 @@ def _amount(amount: Amount) -> Row:
 
 def _roofline(state: State) -> list[Row]:
     over = _here(state)
-    runs = roofline.runs_of(over, matrices.group_of(over.plan.model, state.seen.layer))
+    runs = layer_runs.runs_of(over, matrices.group_of(over.plan.model, state.seen.layer))
     return [
         {
             "phase": run.name.lower(),
             "rows": int(run.at.rows[0]),
             **_amount(run.layer),
             "flop_per_s_at_most": float(run.reached()[0]),
-            "ridge_flop_per_byte": run.ridge,
+            "peak_flop_per_s": float(run.layer.peak[0]),
+            "ridge_flop_per_byte": float(run.ridge[0]),
             "bound": run.bound(0),
         }
         for run in runs

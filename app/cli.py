@@ -8,6 +8,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any, NoReturn
 
 import kvmodel
@@ -17,6 +18,7 @@ from app.model_names import find, named
 from kvmodel import registry
 from kvmodel.cache import ModelCache, kv_dtype_of, model_cache
 from kvmodel.config import ParsedConfig
+from kvmodel.context import context_notes
 from kvmodel.dtypes import KvDtype
 from kvmodel.errors import BadScenarioError, KvModelError
 from kvmodel.parameters import model_parameters
@@ -104,9 +106,10 @@ def _evaluate(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     scenario = _scenario(rest)
     result = kvmodel.evaluate(scenario)
     shown = {name: value if isinstance(value, str | int | float | None) else value.id for name, value in scenario}
-    tree = result.as_dict()
+    tree, ways = result.as_dict(), kvmodel.remedies(scenario)
     head = {"scenario": shown, "feasible": tree.pop("feasible"), "reason": tree.pop("reason")}
-    return {**head, **tree, "version": kvmodel.__version__}, answers.evaluation_text(scenario, result)
+    found = {**head, **tree, "remedies": [asdict(way) for way in ways], "version": kvmodel.__version__}
+    return found, answers.evaluation_text(scenario, result, ways)
 
 
 def _critical(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
@@ -122,9 +125,11 @@ def _turn(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     scenario = scenario_of({name: text for name, text in texts.items() if name not in Turn.model_fields})
     result = kvmodel.agent_turn(scenario, asked)
     whole = scenario.with_changes(prompt_tokens=asked.history_tokens + asked.delta_tokens)
-    reason = kvmodel.evaluate(whole).reason
-    found = {**result.as_dict(), "feasible": not reason, "reason": reason}
-    return found, answers.turn_text(scenario, asked, result) + answers.infeasible_text(reason)
+    evaluated = kvmodel.evaluate(whole)
+    found = {**result.as_dict(), "feasible": not evaluated.reason, "reason": evaluated.reason, "notes": evaluated.notes}
+    return found, answers.turn_text(scenario, asked, result) + answers.infeasible_text(evaluated.reason) + answers.notes_text(
+        evaluated.notes
+    )
 
 
 def _wire(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
@@ -133,7 +138,7 @@ def _wire(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     texts = read_flags(rest, [*Traffic.model_fields, *Scenario.model_fields])
     asked = parse_text(Traffic, {name: text for name, text in texts.items() if name in Traffic.model_fields})
     found = wire_json(scenario_of({name: text for name, text in texts.items() if name not in Traffic.model_fields}), asked)
-    return found, wire_text(found) + answers.infeasible_text(found["reason"])
+    return found, wire_text(found) + answers.infeasible_text(found["reason"]) + answers.notes_text(found["notes"])
 
 
 def _model(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
@@ -174,6 +179,7 @@ def model_row(parsed: ParsedConfig, *, tp: int, tokens: int, kv_dtype: str, atte
         "active_params": counts.active,
         "assumed": list(parsed.assumed),
         "warnings": list(parsed.warnings),
+        "notes": context_notes(spec, tokens, what="prompt"),
         "rank": _rank_row(rank_share(spec, kv_dtype=dtype, tokens=tokens, tp=tp, attention_dp=attention_dp, pp=pp), tp, tokens),
         "tokens": tokens,
         "kv_dtype": dtype,

@@ -24,10 +24,10 @@ DAYS = "public, max-age=604800, immutable"
 
 
 def _state(request: Request) -> State:
-    """The state that a request's query asks for; what cannot be used falls back as in a link."""
+    """The state that a request's query asks for; what cannot be used falls back as in a link, with a note that names it."""
     if len(request.url.query) > MAX_QUERY:
         raise KvModelError(f"the query has {len(request.url.query):,} characters; allowed: up to {MAX_QUERY:,}")
-    return from_link(dict(request.query_params)).bare()
+    return from_link(dict(request.query_params))
 
 
 def _theme(request: Request) -> str:
@@ -36,15 +36,15 @@ def _theme(request: Request) -> str:
 
 
 @lru_cache(maxsize=256)
-def content(name: str, kind: str, query: str, theme: str, explorer: str, *, shared: bool) -> bytes:
-    """A chart's file. `query` is that of a link. Raises KvModelError."""
+def content(name: str, kind: str, query: str, theme: str, explorer: str, notes: tuple[str, ...] = (), *, shared: bool) -> bytes:
+    """A chart's file. `query` is that of a link, `notes` what a page says above its answer. Raises KvModelError."""
     chart, state = find_chart(name), from_link(dict(parse_qsl(query))).bare()
     command = command_of(chart, state)
     if kind == "json":
         return rows.chart_json(chart, state, command).encode("utf-8")
     if kind == "csv":
         return rows.chart_csv(chart, state).encode("utf-8")
-    return page.chart_html(chart, state, theme=theme, shared=shared, explorer=explorer, command=command).encode("utf-8")
+    return page.chart_html(chart, state, theme=theme, shared=shared, explorer=explorer, command=command, notes=notes).encode("utf-8")
 
 
 def embed(request: Request) -> Response:
@@ -69,7 +69,7 @@ def _reply(request: Request, name: str, kind: str, *, shared: bool) -> Response:
     try:
         state = _state(request)
         base = str(request.base_url).rstrip("/")
-        made = content(name, kind, state.query(), _theme(request), base, shared=shared)
+        made = content(name, kind, state.query(), _theme(request), base, tuple(state.notes), shared=shared)
     except KvModelError as error:
         return PlainTextResponse(f"{error}.", status_code=404)
     tag = f'"{sha256(made).hexdigest()[:24]}"'

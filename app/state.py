@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from zlib import crc32
 
 from app.seen import Seen
-from kvmodel.errors import KvModelError
+from kvmodel.errors import KvModelError, UnknownNameError
 from kvmodel.plan import plan_of
 from kvmodel.records.model import ModelSpec
 from kvmodel.scenario import Inputs, Scenario, allowed_values, read_field
@@ -65,6 +65,10 @@ class State:
             parts.setdefault(BESIDE[name][0], {})[name] = value
         return replace(self, **{part: type(getattr(self, part))(**{**dict(getattr(self, part)), **new}) for part, new in parts.items()})
 
+    def whole(self) -> Scenario:
+        """The scenario with the turn's history and new tokens as its prompt."""
+        return self.scenario.with_changes(prompt_tokens=self.turn.history_tokens + self.turn.delta_tokens)
+
     def bare(self) -> State:
         """The state without its notes."""
         return replace(self, notes=[])
@@ -113,7 +117,7 @@ def _note(state: State, name: str, text: str, error: KvModelError) -> str:
     shown = text if len(text) <= 40 else text[:37] + "…"
     used: Any = state.value(name)
     used = getattr(used, "id", used)
-    why = str(error) if _alone(record, name, text) else f"Allowed: {allowed_values(record, name)}"
+    why = str(error) if isinstance(error, UnknownNameError) or _alone(record, name, text) else f"Allowed: {allowed_values(record, name)}"
     return f"The address asked for {name}={shown}. {why[0].upper()}{why[1:]}. Showing {_plain(used)}."
 
 

@@ -27,7 +27,7 @@ Json = dict[str, Any]
 
 def wire_json(scenario: Scenario, traffic: Traffic) -> Json:
     """Everything the command says, in base units; None stands for no limit."""
-    plan, amounts, e = plan_of(scenario), amounts_of(scenario), evaluate(scenario)
+    plan, amounts, evaluated = plan_of(scenario), amounts_of(scenario), evaluate(scenario)
     mine, ideal = terms_of(scenario, amounts), ideal_of(scenario)
     least = terms_of(ideal, amounts_of(ideal))
     terms = [{"id": key, "name": NAMES[key], "seconds": mine[key], "ideal_seconds": least[key]} for key in NAMES]
@@ -35,11 +35,12 @@ def wire_json(scenario: Scenario, traffic: Traffic) -> Json:
     groups = {name: _best_group(scenario, joined) for name, joined in (("layers_apart", "no"), ("blocks_of_all_layers", "yes"))}
     fails = {name: failure(plan, amounts, Traffic(**{**dict(traffic), "recovery": name})).as_dict() for name in RECOVERIES}
     shared = {name: _finite(value) for name, value in congestion(plan, amounts, traffic).as_dict().items()}
-    whole = {"gap_seconds": e.gap_seconds, "terms": terms, "gap_seconds_by_overlap": gaps, "best_layer_group": groups}
-    whole["messages"] = {"a_rank": e.transfer.messages, "bytes": message_bytes(plan, amounts)}
+    whole = {"gap_seconds": evaluated.gap_seconds, "terms": terms, "gap_seconds_by_overlap": gaps, "best_layer_group": groups}
+    whole["messages"] = {"a_rank": evaluated.transfer.messages, "bytes": message_bytes(plan, amounts)}
     narrow = lossy_format(scenario.kv_dtype, scenario.wire_dtype)
     whole["accuracy"] = "" if narrow is None else f"{narrow.name}: {narrow.accuracy}"
-    return {**whole, "congestion": shared, "failure": fails, "traffic": dict(traffic), "feasible": e.feasible, "reason": e.reason}
+    fits = {"feasible": evaluated.feasible, "reason": evaluated.reason, "notes": evaluated.notes}
+    return {**whole, "congestion": shared, "failure": fails, "traffic": dict(traffic), **fits}
 
 
 def _best_group(scenario: Scenario, cross_layer: str) -> Json:

@@ -11,7 +11,7 @@ Everything inside is in base units: bytes, seconds, FLOP, tokens, bytes per seco
 from kvmodel.config import ParsedConfig, parse_model_config
 from kvmodel.critical import CriticalLengths, Interval, critical_lengths
 from kvmodel.errors import BadConfigError, BadQuantityError, BadScenarioError, KvModelError, UnknownNameError
-from kvmodel.evaluate import evaluate, sweep
+from kvmodel.evaluate import evaluate, remedies, sweep
 from kvmodel.quantity import parse_quantity
 from kvmodel.records.engine import Engine
 from kvmodel.records.hardware import Accelerator, Link
@@ -44,6 +44,7 @@ __all__ = [
     "find_model",
     "parse_model_config",
     "parse_quantity",
+    "remedies",
     "sweep",
 ]
 __version__ = "0.1.0"

@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from kvmodel.context import context_notes
 from kvmodel.errors import BadScenarioError
 from kvmodel.handoff import handoff
-from kvmodel.lanes import lanes_note
+from kvmodel.lanes import lanes_notes
 from kvmodel.plan import plan_of
 from kvmodel.progress import AMOUNTS, Amounts
-from kvmodel.reason import reason_of
-from kvmodel.results import Evaluation
+from kvmodel.reason import failing_sides, reason_of
+from kvmodel.remedies import side_remedies
+from kvmodel.results import Evaluation, Remedy
 from kvmodel.scenario import Scenario, allowed_values, bounds, need_scenario
 from kvmodel.structure import STRUCTURE
 from kvmodel.verdict import verdict_and_note
@@ -42,15 +44,30 @@ def evaluate(scenario: Scenario) -> Evaluation:
     verdict, note = verdict_and_note(plan, amounts, scenario, result)
     object.__setattr__(result, "verdict", verdict)
     object.__setattr__(result, "band_note", note)
-    object.__setattr__(result, "lanes_note", lanes_note(plan))
+    notes = (*context_notes(plan.model, scenario.prompt_tokens + scenario.output_tokens), *lanes_notes(plan))
+    object.__setattr__(result, "notes", notes)
     return result
+
+
+def remedies(scenario: Scenario) -> tuple[Remedy, ...]:
+    """Changes of which each alone makes a side fit that does not, the one to try first in front; empty where both fit.
+
+    >>> [remedy.use for remedy in remedies(Scenario(prefill_tp=1))][:2]
+    ['use TP 2 or more', 'use FP8 weights and cache']
+
+    Raises UnknownNameError and BadScenarioError.
+    """
+    need_scenario(scenario)
+    plan, amounts = plan_of(scenario), amounts_of(scenario)
+    sides = () if plan.refusal else failing_sides(plan, amounts)
+    return tuple(remedy for phase in sides for remedy in side_remedies(scenario, amounts, phase))
 
 
 def sweep(scenario: Scenario, **arrays: Any) -> Evaluation:
     """The same tree as `evaluate` gives, with arrays for numbers, over arrays of any numeric fields.
 
     Arrays broadcast against each other. Equal, element by element, to `evaluate` of the scenario
-    with that element; `reason`, `verdict` and the notes stay empty.
+    with that element; `reason`, `verdict`, `band_note` and `notes` stay empty.
 
     >>> sweep(Scenario(), prompt_tokens=[1024, 8192]).kv.prompt_bytes
     array([3.35544320e+08, 2.68435456e+09])
@@ -119,14 +136,14 @@ def _by_structure(
 def _broadcast(node: Any, shape: tuple[int, ...]) -> Any:
     if hasattr(node, "__dataclass_fields__"):
         return type(node)(**{name: _broadcast(getattr(node, name), shape) for name in node.__dataclass_fields__})
-    return node if isinstance(node, str) and node == "" else np.broadcast_to(np.asarray(node), shape)
+    return node if isinstance(node, tuple) or (isinstance(node, str) and node == "") else np.broadcast_to(np.asarray(node), shape)
 
 
 def _merge(nodes: list[Any], rows: list[np.ndarray[Any, Any]], shape: tuple[int, ...]) -> Any:
     first = nodes[0]
     if hasattr(first, "__dataclass_fields__"):
         return type(first)(**{name: _merge([getattr(node, name) for node in nodes], rows, shape) for name in first.__dataclass_fields__})
-    if isinstance(first, str):
+    if isinstance(first, str | tuple):
         return first
     out = np.empty(int(np.prod(shape)), dtype=np.result_type(*nodes))
     for node, where_ in zip(nodes, rows, strict=True):

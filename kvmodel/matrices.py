@@ -21,9 +21,12 @@ from kvmodel.numeric import Num, minimum
 from kvmodel.operations import Matrix, layer_matrices
 from kvmodel.pairs import LayerShape, full_pairs, shape_of
 from kvmodel.placement import Placement
+from kvmodel.records.hardware import Accelerator
 from kvmodel.records.model import Compressed, LayerGroup, Linear, Mla, ModelSpec, NoAttention, Shared
 
 Phase = Literal["prefill", "decode"]
+WIDENING = ("nvfp4", "fp8", "bf16")
+"""Formats of the tensor cores, each falling back to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,13 @@ class Amount:
     """Bytes of activations read and written."""
     cache: Num = 0.0
     """Bytes of KV cache or state read and written."""
+    peak_seconds: Num = 0.0
+    """Seconds the FLOP would take one accelerator at datasheet peak, each operation in its own format."""
+
+    @property
+    def peak(self) -> Num:
+        """FLOP/s of one accelerator at datasheet peak, formats mixed as the FLOP are."""
+        return self.flop / self.peak_seconds
 
     @property
     def bytes(self) -> Num:
@@ -112,12 +122,40 @@ def _amount(place: Placement, group: LayerGroup, cache: LayerCache, m: Matrix, a
     shape = shape_of(group)
     window = cache.cap_tokens
     stored = m.parameters * (place.expert_bytes if m.experts else place.dense_bytes)
+    flop = m.row_flop * a.pairs(m, shape, window) * a.requests
     return Amount(
-        flop=m.row_flop * a.pairs(m, shape, window) * a.requests,
+        flop=flop,
         weights=stored * (shape.touched(a.rows) if m.experts else 1.0),
         activations=(m.reads + m.writes) * BYTES_PER_ELEMENT[place.model.dtype] * a.rows,
         cache=m.stores * a.rows + (m.key_bytes * a.keys(m, shape, window) + m.fixed_bytes) * a.requests,
+        peak_seconds=flop / peak_of(place.accelerator, multiplied_in(place, m)),
     )
+
+
+def multiplied_in(place: Placement, matrix: Matrix) -> str:
+    """Format an operation is multiplied in, as the time model has it: attention over keys in BF16, all else as weights are.
+
+    Where the accelerator has no such format, the next wider one.
+
+    >>> from kvmodel.registry import accelerators, find_model
+    >>> place = Placement(find_model("deepseek-v3"), accelerators()["h100-sxm"], 8, 1, 1, "bf16", "auto")
+    >>> group = place.model.groups[0]
+    >>> found = layer_matrices(group, place.model.hidden, cache_of(place, group), absorbed=False)
+    >>> {m.name: multiplied_in(place, m) for m in found if "Q up" in m.name or "scores" in m.name}
+    {'Q up': 'fp8', 'attention scores': 'bf16'}
+    """
+    wanted = "bf16" if matrix.over in ("keys", "seen") else place.matmul_dtype
+    return native_format(place.accelerator, wanted)
+
+
+def native_format(gpu: Accelerator, wanted: str) -> str:
+    """The format wanted, or the next wider one that an accelerator multiplies."""
+    return next(name for name in WIDENING[WIDENING.index(wanted) :] if getattr(gpu, f"peak_{name}"))
+
+
+def peak_of(gpu: Accelerator, name: str) -> float:
+    """FLOP/s of one accelerator in a format it multiplies."""
+    return float(getattr(gpu, f"peak_{name}"))
 
 
 def total(amounts: Iterable[Amount]) -> Amount:
@@ -142,10 +180,11 @@ def model_total(place: Placement, a: Pass) -> Amount:
 
 
 def _head(place: Placement, a: Pass) -> Amount:
-    """The LM head, in BF16 like the embedding."""
+    """The LM head, kept and multiplied in BF16 like the embedding."""
     size = place.model.vocab * place.model.hidden
     moved = (place.model.vocab + place.model.hidden) * BYTES_PER_ELEMENT[place.model.dtype]
-    return Amount(flop=2.0 * size * a.requests, weights=2.0 * size, activations=moved * a.requests)
+    flop = 2.0 * size * a.requests
+    return Amount(flop, 2.0 * size, moved * a.requests, peak_seconds=flop / place.accelerator.peak_bf16)
 
 
 @dataclass(frozen=True, slots=True)

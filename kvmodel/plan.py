@@ -138,8 +138,17 @@ def build_plan(s: Structure) -> Plan:
         block=s.block_tokens or engine.block_tokens,
         chunk=s.chunk_tokens or engine.chunk_tokens or (DEFAULT_CHUNK_TOKENS if overlap == "chunk" else None),
         kv_dtype=kv_dtype,
-        refusal=prefill.refusal or decode.refusal or handoff_refusal(engine, link, model, tp=tp, ranks=ranks, kv_dtype=kv_dtype),
+        refusal=_layouts_refusal(s, model, prefill, decode) or handoff_refusal(engine, link, model, tp=tp, ranks=ranks, kv_dtype=kv_dtype),
     )
+
+
+def _layouts_refusal(s: Structure, model: ModelSpec, prefill: Side, decode: Side) -> str:
+    """Why engines refuse the layout of a side, or of both."""
+    if not (prefill.refusal and decode.refusal):
+        return prefill.refusal or decode.refusal
+    if (s.prefill_tp, s.prefill_attention_dp, s.prefill_pp) == (s.decode_tp, s.decode_attention_dp, s.decode_pp):
+        return layout_refusal(model, tp=s.prefill_tp, attention_dp=s.prefill_attention_dp, pp=s.prefill_pp, side="both")
+    return f"{prefill.refusal}; decode's layout is refused too"
 
 
 def _posters(engine: Engine, prefill_ranks: int, decode_ranks: int) -> float:

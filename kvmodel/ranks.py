@@ -58,12 +58,16 @@ def rank_share(model: ModelSpec, *, kv_dtype: str, tokens: int, tp: int, attenti
 
 
 def layout_refusal(model: ModelSpec, *, tp: int, attention_dp: int = 1, pp: int = 1, side: str = "") -> str:
-    """Why engines refuse a layout (of the `side` named), with the nearest TP they accept; empty where they do not."""
-    named = f"{side} " if side else ""
+    """Why engines refuse a layout, with the nearest TP they accept; empty where they do not.
+
+    `side` names whose it is: prefill, decode or both.
+    """
+    named = "prefill and decode " if side == "both" else f"{side} " if side else ""
     if tp % attention_dp:
         return f"{named}TP {tp} does not divide into {attention_dp} attention replicas"
     if pp > model.layers:
         return f"{pp} {named}pipeline stages for {model.layers} layers"
     check = check_tp(model, tp // attention_dp)
-    advice = f" on the {side} side: use TP" if side else "; nearest: TP"
+    where = "both sides" if side == "both" else f"the {side} side"
+    advice = f" on {where}: use TP" if side else "; nearest: TP"
     return "" if check.valid else f"{check.reason}{advice} {check.nearest * attention_dp}"

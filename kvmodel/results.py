@@ -105,6 +105,20 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Remedy:
+    """A change that alone makes a side fit."""
+
+    side: str
+    """`prefill` or `decode`."""
+    use: str
+    """The change in words."""
+    cost: str
+    """What comes with it."""
+    changes: dict[str, Any]
+    """Fields of the scenario and their new values."""
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """One handoff, evaluated."""
 
@@ -135,8 +149,8 @@ class Evaluation:
     """The answer in a sentence. Empty in a sweep."""
     band_note: str = ""
     """What a time elsewhere in its band would change of the answer; empty where nothing, and in a sweep."""
-    lanes_note: str = ""
-    """That more lanes are asked for than there are NICs; empty where not, and in a sweep."""
+    notes: tuple[str, ...] = ()
+    """What else a reader should know, in sentences: a prompt beyond the model's context, more lanes than there are. Empty in a sweep."""
 
     def at(self, index: int) -> Evaluation:
         """The evaluation at one position of a one-dimensional sweep, as plain numbers."""

@@ -28,6 +28,11 @@ def plain(sentence: Sentence) -> str:
     return "".join(text for text, _ in sentence)
 
 
+def supposed(sentence: Sentence, *, feasible: bool) -> Sentence:
+    """A sentence that holds only if the scenario could run, said as such where it cannot."""
+    return sentence if feasible else (("If this could run: ", ""), *sentence)
+
+
 def answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation) -> Sentence:
     """The answer sentence of one handoff, with what the band of a time would change of it where there is room."""
     return doubted(plan, amounts, scenario, result, flip_of(plan, amounts, result))

@@ -27,11 +27,12 @@ KEYS: dict[str, Any] = {
 }
 EVALUATE = [
     "scenario", "feasible", "reason", "kv", "transfer", "prefill", "decode", "gap_seconds", "gap_share", "ttft_seconds",
-    "second_token_seconds", "tpot_seconds", "request_seconds", "bound", "memory", "verdict", "band_note", "lanes_note", "version",
+    "second_token_seconds", "tpot_seconds", "request_seconds", "bound", "memory", "verdict", "band_note", "notes",
+    "remedies", "version",
 ]  # fmt: skip
 MODEL = [
     "id", "name", "kv_bytes_per_token", "window_bytes_max", "state_bytes", "prompt_bytes", "total_params", "active_params", "assumed",
-    "warnings", "rank",
+    "warnings", "notes", "rank",
 ]  # fmt: skip
 RANK = ["tp", "kv_bytes_per_token", "window_bytes_max", "state_bytes", "prompt_bytes", "valid", "reason"]
 DESIGN = ["id", "warm", "unique_bytes", "wire_bytes", "edges", "prefill_tokens", "ttft_seconds", "stall_seconds"]
@@ -127,7 +128,10 @@ def test_infeasible_is_an_answer(capsys: Capture) -> None:
     found = answer(capsys, "evaluate", "--model", "llama-3.1-405b", "--prefill-tp", 1, "--decode-tp", 1)
     assert found["feasible"] is False
     # 405 B parameters in BF16 over 72 usable GB
-    assert found["reason"] == "812\u202fGB of weights do not fit on 1 × H100 SXM (prefill): use TP 16 or more"
+    assert found["reason"] == "812\u202fGB of weights do not fit on 1 × H100 SXM, prefill and decode alike: use TP 8 with PP 2"
+    assert {way["side"] for way in found["remedies"]} == {"prefill", "decode"}
+    first = {"prefill_tp": 8, "prefill_attention_dp": 1, "prefill_pp": 2}
+    assert (found["remedies"][0]["use"], found["remedies"][0]["changes"]) == ("use TP 8 with PP 2", first)
     assert found["ttft_seconds"] == pytest.approx(found["prefill"]["seconds"] + found["gap_seconds"] + found["decode"]["step_seconds"])
 
 
@@ -171,6 +175,8 @@ def test_turn_takes_its_own_flags_and_the_scenario_s(capsys: Capture) -> None:
     asked = Turn(history_tokens=10_000, delta_tokens=100, turns=3, pool_held_tokens=9_000, local_prefill_tokens=0)
     assert found.pop("feasible")
     assert found.pop("reason") == ""
+    note = "Beyond the context of Llama 3 70B: 10,600 tokens of prompt and output, its makers state 8,192."
+    assert found.pop("notes") == [note]
     assert found == plain_numbers(kvmodel.agent_turn(Scenario(link="roce-400"), asked).as_dict())
 
 

@@ -127,6 +127,21 @@ def test_prefill_flop_is_that_of_the_time_model(model: str, index: int, new: int
     assert layer_total(place(model), group, Pass("prefill", new, held, batch)).flop == pytest.approx(batch * time.prefill_flop(new, held))
 
 
+@pytest.mark.parametrize(("model", "index"), LAYERS)
+@pytest.mark.parametrize("accelerator", ["a100-sxm", "h100-sxm", "b200-sxm"])
+def test_the_arithmetic_at_peak_is_that_of_the_time_model_format_by_format(model: str, index: int, accelerator: str) -> None:
+    where, group = place(model, accelerator), find_model(model).groups[index]
+    terms = dict(zip(PREFILL_TERMS, prefill_terms(where, group), strict=False))
+    shape, new, held, batch = shape_of(group), 5000, 3000, 2
+    seconds = sum(terms[name].of_prefill(shape, new, held, batch) for name in ("matmul", "attention", "expert matmul"))
+    assert layer_total(where, group, Pass("prefill", new, held, batch)).peak_seconds == pytest.approx(seconds)
+    step = dict(zip(DECODE_TERMS, decode_terms(where, group), strict=False))
+    row = layer_total(where, group, Pass("decode", 1, 4000, batch)).peak_seconds
+    index_scores = sum(a.peak_seconds for m, a in layer_amounts(where, group, Pass("decode", 1, 4000, batch)) if m.name == "index scores")
+    seconds = sum(step[name].of_step(shape, 4000, batch, 0.0) for name in ("matmul", "attention", "expert matmul"))
+    assert row - index_scores == pytest.approx(seconds)
+
+
 @pytest.mark.parametrize("model", models())
 def test_a_whole_prefill_has_the_flop_of_an_evaluation(model: str) -> None:
     whole = phase_time(place(model), "prefill").prefill_flop(4096, 0, 2)

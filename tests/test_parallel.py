@@ -53,7 +53,7 @@ def test_the_nearest_degree_is_valid_and_none_is_nearer(model: str, tp: int) -> 
 def test_a_refused_layout_is_an_answer_with_times_and_a_remedy() -> None:
     result = evaluate(Scenario(model="phi-4", prefill_tp=4, decode_tp=4))
     assert not result.feasible
-    assert result.reason == "10 KV heads neither divide by TP 4 nor divide it on the prefill side: use TP 5"
+    assert result.reason == "10 KV heads neither divide by TP 4 nor divide it on both sides: use TP 5"
     assert result.ttft_seconds == pytest.approx(result.prefill.seconds + result.transfer.exposed_seconds + result.decode.step_seconds)
 
 
@@ -62,6 +62,14 @@ def test_a_refused_layout_is_an_answer_with_times_and_a_remedy() -> None:
     [
         ({"engine": "lmcache-pd", "prefill_tp": 4}, "LMCache PD refuses prefill TP 4 with decode TP 8"),
         ({"prefill_tp": 8, "prefill_attention_dp": 3}, "prefill TP 8 does not divide into 3 attention replicas"),
+        (
+            {"prefill_attention_dp": 3, "decode_tp": 3},
+            "prefill TP 8 does not divide into 3 attention replicas; decode's layout is refused too",
+        ),
+        (
+            {"model": "phi-4", "prefill_tp": 4, "decode_tp": 5},
+            "10 KV heads neither divide by TP 4 nor divide it on the prefill side: use TP 5",
+        ),
         ({"model": "llama-3.2-3b", "decode_pp": 64}, "64 decode pipeline stages for 28 layers"),
         ({"model": "falcon-7b", "decode_tp": 1}, "71 attention heads do not divide by TP 8 on the prefill side"),
     ],

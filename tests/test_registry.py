@@ -102,6 +102,28 @@ def test_an_unknown_model_is_refused_with_the_nearest(typed: str, near: str) -> 
     assert all(find_model(name) for name in refused.value.nearest)
 
 
+@pytest.mark.parametrize(
+    ("typed", "near"),
+    [
+        ("100gbe", "ethernet-100"),
+        ("100GbE", "ethernet-100"),
+        ("25 GbE", "ethernet-25"),
+        ("eth100", "ethernet-100"),
+        ("10gige", "ethernet-10"),
+        ("ndr", "ib-ndr-400"),
+        ("ndr400", "ib-ndr-400"),
+        ("InfiniBand HDR", "ib-hdr-200"),
+        ("400 roce", "roce-400"),
+        ("pcie5", "pcie-5-x16"),
+        ("nvlink", "nvlink-3"),
+    ],
+)
+def test_links_as_people_write_them_have_theirs_first_among_the_nearest(typed: str, near: str) -> None:
+    with pytest.raises(UnknownNameError) as refused:
+        registry.find("link", typed, registry.links())
+    assert refused.value.nearest[0] == near
+
+
 def test_an_unknown_link_is_refused_with_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="no link is called 'ib-ndr'; nearest: ib-ndr-400"):
         registry.find("link", "ib-ndr", registry.links())

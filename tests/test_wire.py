@@ -161,14 +161,14 @@ def test_rails_are_capped_by_the_engine() -> None:
 )  # fmt: skip
 def test_more_lanes_than_two_sides_have_are_said(changes: dict[str, object], offered: str) -> None:
     result = evaluate(Scenario(**changes))
-    assert offered in result.lanes_note
-    assert bool(result.lanes_note) == bool(offered)
+    assert offered in " ".join(result.notes)
+    assert bool(result.notes) == bool(offered)
     assert result.transfer.lanes == changes["lanes"]
 
 
 @given(scenarios(lanes="auto"))
 def test_lanes_that_are_derived_are_there(scenario: Scenario) -> None:
-    assert evaluate(scenario).lanes_note == ""
+    assert not any("lanes" in note for note in evaluate(scenario).notes)
 
 
 @pytest.mark.parametrize(("lanes", "gbytes_per_s"), [("auto", 400), (1, 50), (4, 200)])

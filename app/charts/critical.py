@@ -15,7 +15,7 @@ from app.charts.spec import Figure, Spec, Table, at, col, colour, four_digits
 from app.over import Over
 from kvmodel.display import count_text, digits, share_text, time_text, tokens_text
 from kvmodel.evaluate import sweep
-from kvmodel.verdict import plain
+from kvmodel.verdict import plain, supposed
 
 LABEL_GAP = 14
 """Pixels between two labels at the lines' ends."""
@@ -28,7 +28,8 @@ def critical_table(over: Over, rows: Sequence[LinkRow]) -> Table:
     own = next(row for row in rows if row.id == over.scenario.link)
     wire, step = np.asarray(swept.transfer.seconds), np.asarray(swept.decode.step_seconds)
     steps, moves = wire / step, np.asarray(swept.kv.wire_bytes) > 0
-    sentences = [critical_sentence(own, k, moves=bool(m)) for k, m in zip(steps, moves, strict=True)]
+    said = [critical_sentence(own, k, moves=bool(m)) for k, m in zip(steps, moves, strict=True)]
+    sentences = [supposed(one, feasible=row.feasible) for one, row in zip(said, over.rows, strict=True)]
     ratio = wire / np.asarray(swept.prefill.seconds)
     table: Table = {
         "c.tokens": list(over.values),

@@ -21,7 +21,7 @@ from kvmodel.evaluate import sweep
 from kvmodel.records.hardware import Link
 from kvmodel.results import Evaluation
 from kvmodel.scenario import Scenario
-from kvmodel.verdict import Sentence, plain
+from kvmodel.verdict import Sentence, plain, supposed
 
 COLUMNS = {"w": (1, 2, 4, 8, 16, 32, 64), "n": (1, 8, 32, 64)}
 """Batches drawn, by layout."""
@@ -54,7 +54,9 @@ def interconnects_table(scenario: Scenario, tokens: Sequence[int], batches: Sequ
     seconds = np.stack([np.broadcast_to(r.transfer.seconds, shape) for r in found], axis=1)
     steps = seconds / np.stack([np.broadcast_to(r.decode.step_seconds, shape) for r in found], axis=1)
     own = sweep(scenario, prompt_tokens=prompts, batch=np.asarray(batches))
-    sentences = _sentences(scenario, own, prompts, batches)
+    fits = np.broadcast_to(own.feasible, prompts.shape).tolist()
+    said = _sentences(scenario, own, prompts, batches)
+    sentences = [supposed(one, feasible=feasible) for one, feasible in zip(said, fits, strict=True)]
     return {
         "answer": [[list(part) for part in s] for s in sentences],
         "answer.text": [plain(s) for s in sentences],

@@ -138,11 +138,17 @@ class Picture:
         """A label."""
         self.labels.append(Label(text, round(x, 1), round(y, 1), fill, self.geometry.size, place))
 
-    def inside(self, text: str, left: float, right: float, top: float) -> None:
-        """A matrix's name: in it, or under it where it is flat."""
-        flat = self.tallest < self.geometry.size + 4
-        middle = max((left + right) / 2, left + text_width(text, self.geometry.size) / 2)
-        self.say(text, middle, top + (self.tallest + 10 if flat else self.tallest / 2), "ink", "middle center")
+    def inside(self, text: str, left: float, right: float, top: float, *shorter: str) -> None:
+        """A matrix's name, a shorter one where it would be wider: in the matrix, under it where that is flat, beside it where narrow."""
+        size, room = self.geometry.size, right - left - 4
+        fitting = next((t for t in (text, *shorter) if text_width(t, size) <= room), "")
+        flat = self.tallest < size + 4
+        y = top + (self.tallest + 10 if flat else self.tallest / 2)
+        if fitting or not shorter:
+            name = fitting or text
+            self.say(name, max((left + right) / 2, left + text_width(name, size) / 2), y, "ink", "middle center")
+        else:
+            self.say(shorter[-1], left if flat else right + 2, y, "ink", "middle right")
 
 
 def scale_of(shapes: Shapes, g: Geometry) -> float:
@@ -253,9 +259,9 @@ def _feed(p: Picture, s: Shapes) -> None:
         return
     top, y = p.geometry.panel(2), p.geometry.panel(2) + p.geometry.row_at
     right = p.block(p.prefill, 0, top, s.inter, s.rows)
-    fits = text_width(s.texts["inter"], p.geometry.size) < right - 4
-    p.inside(s.texts["inter" if fits else "inter_short"], 0, right, top)
-    p.row(p.geometry.right, y, s.inter, s.texts["row"])
+    p.inside(s.texts["inter"], 0, right, top, s.texts["inter_short"], count_text(s.inter))
+    fits = text_width(s.texts["row"], p.geometry.size) <= s.inter * p.scale
+    p.row(p.geometry.right, y, s.inter, s.texts["row"] if fits else f"1 × {count_text(s.inter)}")
 
 
 def _foot(p: Picture, s: Shapes) -> None:

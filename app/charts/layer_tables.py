@@ -7,21 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from app.charts.roofline import passes_of
+from app.charts.layer_runs import passes_of
 from app.charts.spec import Table, at
 from app.charts.tables import table_block
 from app.over import Over
 from kvmodel.display import bytes_text, count_text, digits, exact_bytes_text, flop_text
 from kvmodel.evaluate import amounts_of
-from kvmodel.matrices import Amount, Pass, cache_of, crossing, layer_amounts, model_total, total
+from kvmodel.matrices import Amount, Pass, cache_of, crossing, layer_amounts, model_total, multiplied_in, total
 from kvmodel.operations import Matrix
 from kvmodel.pairs import shape_of
 from kvmodel.plan import placement_of
 from kvmodel.progress import cut
 from kvmodel.records.model import ModelSpec, Moe
 
-HEADS = ("Operation", "Rows and columns", "FLOP", "Weights read", "Cache", "Activations", "FLOP per byte")
-PARTS = ("flop", "weights", "cache", "activations", "each")
+HEADS = ("Operation", "Rows and columns", "FLOP", "Format", "Weights read", "Cache", "Activations", "FLOP per byte")
+PARTS = ("flop", "format", "weights", "cache", "activations", "each")
 WHOLE = ("layer", "model")
 STAYS = "stays, dropped after the pass"
 EXCEPTIONS = (
@@ -32,6 +32,7 @@ EXCEPTIONS = (
 COUNTED = (
     "Each operand is read once, booked to the first operation that reads it, and each result written once; scores stay on the chip; norms, "
     "rotations and activation functions are left out. "
+    "Attention over keys is multiplied in BF16, all else in the weights' format, as the time model has it. "
     "Prefill counts the causal half of attention. Tensor parallelism divides FLOP and bytes alike, copies left out. Points lie on the "
     "roof: what a GPU could reach, not what it does."
 )
@@ -45,14 +46,14 @@ def operations_table(over: Over, index: int) -> Table:
         place = placement_of(over.scenario, one.phase)
         found = layer_amounts(place, group, one)
         for k, (matrix, amount) in enumerate(found):
-            table |= _cells(f"{name}.{k}", amount, one)
+            table |= _cells(f"{name}.{k}", amount, one, multiplied_in(place, matrix))
             keys = one.keys(matrix, shape_of(group), cache_of(place, group).cap_tokens)
             table[f"{name}.{k}.keys"] = [count_text(v) for v in np.broadcast_to(keys, len(over.values)).tolist()]
         table |= _cells(f"{name}.layer", total(amount for _, amount in found), one) | _cells(f"{name}.model", model_total(place, one), one)
     return table
 
 
-def _cells(key: str, amount: Amount, one: Pass) -> Table:
+def _cells(key: str, amount: Amount, one: Pass, format_: str = "") -> Table:
     size = len(one.rows)
     flop, weights, cache, activations, moved = (
         np.broadcast_to(np.asarray(v, dtype=float), size).tolist()
@@ -60,6 +61,7 @@ def _cells(key: str, amount: Amount, one: Pass) -> Table:
     )
     return {
         f"{key}.flop": [flop_text(v) for v in flop],
+        f"{key}.format": [format_] * size,
         f"{key}.weights": [_some(v) for v in weights],
         f"{key}.cache": [_some(v) for v in cache],
         f"{key}.activations": [_some(v) for v in activations],
@@ -97,7 +99,7 @@ def operations_block(over: Over, index: int, phase: str) -> dict[str, Any]:
         [{"tag": "b", "children": [title]}, "", *(at(f"{name}.{key}.{part}") for part in PARTS)]
         for key, title in zip(WHOLE, titles, strict=True)
     ]
-    return table_block(f"Operations of {phase.lower()}", HEADS, rows)
+    return table_block(f"Operations of {phase.lower()}", HEADS, rows, stacked=True)
 
 
 def _tensors(over: Over, index: int) -> Table:

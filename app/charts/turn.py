@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,11 @@ from app.state import State
 from kvmodel.designs import LOCAL_PREFILL_SHARE, Design
 from kvmodel.display import bytes_text, count_text, share_text, shared_time_unit, time_text
 from kvmodel.evaluate import amounts_of
+from kvmodel.handoff import handoff
 from kvmodel.plan import plan_of
 from kvmodel.results import pick
 from kvmodel.turn import designs
-from kvmodel.verdict import Sentence, plain
+from kvmodel.verdict import Sentence, plain, supposed
 
 TITLES = {
     ("recompute", True): "Recompute and ship",
@@ -42,6 +43,8 @@ class TurnRow:
 
     history: int
     delta: int
+    feasible: bool
+    """Whether both sides hold the turn's whole prompt."""
     by_key: dict[Key, Design]
 
 
@@ -53,7 +56,8 @@ def turn_rows(state: State, field: str, values: Sequence[int]) -> list[TurnRow]:
     delta = column if field == "delta_tokens" else np.full(column.shape, state.turn.delta_tokens)
     found = designs(plan, amounts, state.turn, history=history, delta=delta)
     full = [broadcast(design, column.shape) for design in found]
-    return [TurnRow(int(history[i]), int(delta[i]), {(d.id, d.warm): pick(d, i) for d in full}) for i in range(len(values))]
+    fits = np.broadcast_to(handoff(plan, replace(amounts, prompt_tokens=history + delta)).feasible, column.shape)
+    return [TurnRow(int(history[i]), int(delta[i]), bool(fits[i]), {(d.id, d.warm): pick(d, i) for d in full}) for i in range(len(values))]
 
 
 def broadcast(node: Any, shape: tuple[int, ...]) -> Any:
@@ -92,7 +96,7 @@ def turn_sentence(row: TurnRow) -> Sentence:
 
 def turn_table(rows: Sequence[TurnRow]) -> Table:
     """The answer and what is said below the pictures, over a slider's positions."""
-    sentences = [turn_sentence(row) for row in rows]
+    sentences = [supposed(turn_sentence(row), feasible=row.feasible) for row in rows]
     return {
         "answer": [[list(part) for part in s] for s in sentences],
         "answer.text": [plain(s) for s in sentences],

@@ -17,7 +17,7 @@ from kvmodel.evaluate import amounts_of
 from kvmodel.plan import plan_of
 from kvmodel.progress import Amounts
 from kvmodel.scenario import Scenario
-from kvmodel.verdict import Sentence, plain
+from kvmodel.verdict import Sentence, plain, supposed
 
 MEANING = {"bytes": "wire", "hidden": "prefill", "handoff": "other", "admission": "other", "handshake": "other"}
 """Colours of terms; all others are what engine, link and layout add to the bytes on the wire."""
@@ -55,7 +55,7 @@ def where_table(over: Over) -> Table:
     mine = _spread(terms_of(over.scenario, amounts_of(over.scenario, **arrays)), rows, size)
     ideal = ideal_of(over.scenario)
     least = _spread(terms_of(ideal, amounts_of(ideal, **arrays)), rows, size)
-    frames = [_frame(rows, mine[:, i], least[:, i]) for i in range(size)]
+    frames = [_frame(rows, mine[:, i], least[:, i], feasible=over.rows[i].feasible) for i in range(size)]
     return {name: [frame[name] for frame in frames] for name in frames[0]}
 
 
@@ -63,7 +63,7 @@ def _spread(terms: dict[str, Any], rows: Sequence[str], size: int) -> np.ndarray
     return np.array([np.broadcast_to(np.asarray(terms[key], dtype=float), size) for key in rows])
 
 
-def _frame(rows: Sequence[str], mine: np.ndarray[Any, Any], least: np.ndarray[Any, Any]) -> dict[str, Any]:
+def _frame(rows: Sequence[str], mine: np.ndarray[Any, Any], least: np.ndarray[Any, Any], *, feasible: bool) -> dict[str, Any]:
     ends, total = np.cumsum(mine), float(mine.sum())
     starts = ends - mine
     low, high = np.minimum(starts, ends), np.maximum(starts, ends)
@@ -71,7 +71,7 @@ def _frame(rows: Sequence[str], mine: np.ndarray[Any, Any], least: np.ndarray[An
     unit = shared_time_unit(*[float(v) for v in [*np.abs(mine), total] if v])
     texts = [_term_text(float(v), i, unit) for i, v in enumerate(mine)]
     ideal_total = float(least.sum())
-    sentence = answer(rows, mine, total)
+    sentence = supposed(answer(rows, mine, total), feasible=feasible)
     return {
         "k.base": four_digits([*low, 0.0]),
         "k.length": four_digits([*(high - low), total]),

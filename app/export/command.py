@@ -85,6 +85,8 @@ def _content(chart: Chart, state: State, kind: str, size: tuple[int, int] | None
 
 
 def _write(path: Path, content: bytes) -> None:
+    if not path.parent.is_dir():
+        raise BadScenarioError(f"out: cannot write {path.name[:60]!r}: there is no directory {str(path.parent)[-120:]!r}")
     try:
         path.write_bytes(content)
     except OSError as error:

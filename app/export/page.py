@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from app.live import STATIC, Board, Slider
 from app.over import positions_of
 from app.palette import DARK, LIGHT, THEMES
 from app.state import State
+from app.views.frame import context_table
 from kvmodel.display import count_text
 
 SHARED_NAME = "kv-handoff-charts.js"
@@ -63,9 +65,10 @@ def chart_data(chart: Chart, state: State) -> dict[str, Any]:
     names = placed([one["items"] for one in shown.values()], "$at")
     main = view.sliders[0]
     values = positions_of(main, state.value(main))
-    table = Slider(main, values, view.tables(state, main, values)).data(names)
-    if not any(isinstance(column, list) for column in table["table"].values()):
+    moved = view.tables(state, main, values)
+    if not any(isinstance(column, list) for column in Slider(main, values, moved).data(names)["table"].values()):
         return {**shown, "sliders": [], "tables": None}
+    table = Slider(main, values, moved | context_table(state, main, values)).data(names)
     slider = {"name": main, "label": label_of(main), "positions": table["positions"], "at": values.index(state.value(main))}
     texts = [count_text(value) for value in values]
     return {**shown, "sliders": [{**slider, "texts": texts}], "tables": {main: {"id": _table_of(board, main), **table}}}
@@ -75,8 +78,8 @@ def _table_of(board: Board, slider: str) -> str:
     return board.tables[slider]
 
 
-def chart_html(chart: Chart, state: State, *, theme: str, shared: bool, explorer: str, command: str) -> str:
-    """The file. `explorer` is the address of a page to open the scenario in, or empty."""
+def chart_html(chart: Chart, state: State, *, theme: str, shared: bool, explorer: str, command: str, notes: Sequence[str] = ()) -> str:
+    """The file. `explorer` is the address of a page to open the scenario in, or empty; `notes` stand above the answer."""
     data = chart_data(chart, state)
     kept = {"light": ("light",), "dark": ("dark",), "auto": ("light", "dark")}[theme]
     for one in ("answer", "chart"):
@@ -89,6 +92,7 @@ def chart_html(chart: Chart, state: State, *, theme: str, shared: bool, explorer
             '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">',
             f'<title>{html.escape(chart.title)}</title><meta name="description" content="{answer}">',
             f"<style>{style(theme)}</style></head><body><main>",
+            *(f'<p class="kv-notice" role="alert">{html.escape(note)}</p>' for note in notes),
             '<div data-place="answer" class="liveview"></div><div data-place="sliders"></div>',
             '<div data-place="chart" class="liveview"></div><div data-place="tables" hidden></div>',
             f'<p class="kv-foot">Arithmetic, not a measurement. {_source(explorer, state, command)}</p>',

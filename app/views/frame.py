@@ -9,15 +9,18 @@ from typing import Any
 import streamlit as st
 
 from app import controls, reading
+from app.answers import SUPPOSED
 from app.charts.scale import TOKEN_TICKS
 from app.charts.spec import Table, at
-from app.live import Board, Slider, block, static_block
+from app.live import Board, Slider, block, first, static_block
 from app.over import COUNTED
 from app.state import URL_KEYS, State, from_link
+from kvmodel.context import context_note
 from kvmodel.display import count_text, rate_text, tick_text
-from kvmodel.evaluate import evaluate
-from kvmodel.lanes import lanes_note
+from kvmodel.evaluate import evaluate, remedies
+from kvmodel.lanes import lanes_notes
 from kvmodel.plan import plan_of
+from kvmodel.results import Remedy
 from kvmodel.scenario import Scenario
 
 PROMPT_SLIDERS = ("prompt_tokens", "batch")
@@ -39,14 +42,17 @@ class Frame:
     figure: Any
     rest: Any
 
-    def infeasible(self) -> list[str]:
-        """Why the scenario is infeasible, for views whose own sentence does not say it."""
-        view = st.session_state["view"]
+    def infeasible(self) -> list[Any]:
+        """Why the scenario is infeasible, and what would make each side fit; the reason where no sentence of the view's says it."""
+        view, scenario = st.session_state["view"], self.state.whole() if "delta_tokens" in self.sliders else self.state.scenario
         if view == "weighs":
-            refusal = plan_of(self.state.scenario).refusal
+            refusal = plan_of(scenario).refusal
             return [f"Engines refuse this layout: {refusal}."] if refusal else []
-        reason = "" if view in SAYS_ITSELF else evaluate(self.state.scenario).reason
-        return [f"{reason}. Times are computed all the same."] if reason else []
+        reason = evaluate(scenario).reason
+        if not reason:
+            return []
+        why = "" if view in SAYS_ITSELF else f"{_upper(reason)}. "
+        return [block("div", block("p", f"{why}{SUPPOSED}"), *ways_blocks(remedies(scenario)), class_="kv-notice", role="alert")]
 
     def draw_inputs(self) -> dict[str, Any]:
         """Draw notices and controls; returns the places of the sliders' heads. Called after the chart, so that it comes first."""
@@ -99,12 +105,41 @@ def show_hint(place: Any, state: State) -> None:
     right.button("Got it", key="got_it", on_click=lambda: session.update(hint=False))
 
 
-def show_notices(place: Any, notes: Sequence[str]) -> None:
-    """One box a note."""
+def show_notices(place: Any, notes: Sequence[Any]) -> None:
+    """One box a note: a text, or a block of its own."""
     if notes:
+        texts = dict.fromkeys(note for note in notes if isinstance(note, str))
+        boxes = [block("p", note, class_="kv-notice", role="alert") for note in texts]
         with place:
-            blocks = [block("p", note, class_="kv-notice", role="alert") for note in dict.fromkeys(notes)]
-            static_block("notices_view", *blocks)
+            static_block("notices_view", *boxes, *(note for note in notes if not isinstance(note, str)))
+
+
+def ways_blocks(ways: Sequence[Remedy]) -> list[Any]:
+    """What would make each side fit, a folded list for each side."""
+    found: list[Any] = []
+    for side in dict.fromkeys(way.side for way in ways):
+        items = [block("li", block("b", _upper(way.use)), f": {way.cost}") for way in ways if way.side == side]
+        title = block("summary", f"What would make {side} fit", f": {ways_text(len(items))}")
+        found.append(block("details", title, block("ul", *items)))
+    return found
+
+
+def ways_text(count: int) -> str:
+    """How many ways there are."""
+    return "one way" if count == 1 else f"{count} ways, each alone"
+
+
+def _upper(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def context_table(state: State, name: str, values: Sequence[int]) -> Table:
+    """What the setup adds where a prompt is beyond the model's context, over a slider's positions."""
+    model, scenario, turn = plan_of(state.scenario).model, state.scenario, state.turn
+    fixed = {"history_tokens": turn.delta_tokens, "delta_tokens": turn.history_tokens, "prompt_tokens": 0}
+    prompts = [value + fixed[name] for value in values] if name in fixed else [scenario.prompt_tokens] * len(values)
+    notes = [context_note(model, prompt + scenario.output_tokens) for prompt in prompts]
+    return {"context": [f"; {note}" if note else "" for note in notes]}
 
 
 def board_of(state: State, sliders: Sequence[str]) -> Board:
@@ -115,7 +150,9 @@ def board_of(state: State, sliders: Sequence[str]) -> Board:
 def describe_answer(board: Board, state: State, setup: Any, now: Mapping[str, Any]) -> None:
     """The answer as the page's heading, the scenario in words below it, and the link in the address bar."""
     heading = block("h1", block("span", parts=at("answer")), class_="kv-answer")
-    board.view("answer_view", [heading, setup], now, say=now["answer.text"], url=link_data(state))
+    described = {**setup, "children": [*setup["children"], at("context")]}
+    values = {**now, **first(context_table(state, board.slider, (state.value(board.slider),)))}
+    board.view("answer_view", [heading, described], values, say=now["answer.text"], url=link_data(state))
 
 
 def head_table(name: str, values: Sequence[int]) -> Table:
@@ -144,7 +181,7 @@ def show_inputs(board: Board, here: Frame, table_of: Callable[[str, tuple[int, .
     for name in here.sliders:
         values = controls.slider_values(here.state, name)
         show_slider_head(board, heads[name], name, values, here.state.value(name))
-        sliders.append(Slider(name, values, table_of(name, values) | head_table(name, values)))
+        sliders.append(Slider(name, values, table_of(name, values) | head_table(name, values) | context_table(here.state, name, values)))
     board.mount_tables(sliders, asked(here))
 
 
@@ -172,8 +209,8 @@ def setup_text(scenario: Scenario) -> str:
     where = f"{sides[0]} each side" if sides[0] == sides[1] else f"{sides[0]} to {sides[1]}"
     batch = "" if scenario.batch == 1 else f", {count_text(scenario.batch)} requests at once"
     engine = f"{plan.engine.name} engine" if plan.engine.id == "ideal" else plan.engine.name
-    note = lanes_note(plan)
-    return f"{plan.model.name}, KV in {plan.kv_dtype}, {where}, {link_text(scenario)}{batch}, {engine}{f'. {note}' if note else ''}"
+    note = "".join(f". {note.removesuffix('.')}" for note in lanes_notes(plan))
+    return f"{plan.model.name}, KV in {plan.kv_dtype}, {where}, {link_text(scenario)}{batch}, {engine}{note}"
 
 
 def link_text(scenario: Scenario) -> str:

@@ -7,7 +7,11 @@ from typing import Any
 import streamlit as st
 
 from app.live import block, static_block
+from app.state import State
+from app.views import formulas
 from kvmodel import registry
+from kvmodel.display import count_text
+from kvmodel.plan import plan_of
 
 WRAP = "white-space:normal"
 SECTIONS = (
@@ -82,8 +86,20 @@ def show() -> None:
     texts = [block("h1", "How the numbers are made", class_="kv-answer kv-short")]
     for title, text in SECTIONS:
         texts += [block("h2", title, class_="kv-h2"), block("p", text, class_="kv-prose")]
+        if title == "Prefill and decode":
+            texts += matrices_blocks()
     with st.container(key="page"):
         static_block("method_view", *texts, *_sources())
+
+
+def matrices_blocks() -> list[dict[str, object]]:
+    """The formulas of matrices and roofline, with their values for the reader's scenario."""
+    state: State = st.session_state.get("state") or State()
+    scenario, plan = state.scenario, plan_of(state.scenario)
+    gpus = " and ".join(dict.fromkeys(side.accelerator.name for side in (plan.prefill, plan.decode)))
+    whose = f" Values: {plan.model.name}, {count_text(scenario.prompt_tokens)} prompt tokens, {gpus}."
+    heading = block("h2", "Matrices and roofline", class_="kv-h2")
+    return [heading, block("p", formulas.INTRO + whose, class_="kv-prose"), formulas.formulas_block(scenario)]
 
 
 def _sources() -> list[dict[str, object]]:

@@ -172,7 +172,7 @@ def test_random_ids_of_an_image_are_numbered():
     [
         (["timelin", "--out", "x.json"], "nearest: timeline"),
         (["timeline", "--out", "x.pdf"], "out: got 'x.pdf'; allowed: a file name that ends in .html"),
-        (["timeline", "--out", "nowhere/x.json"], "out: cannot write 'x.json'"),
+        (["timeline", "--out", "nowhere/x.json"], "out: cannot write 'x.json': there is no directory 'nowhere'"),
         (["timeline", "--out", "x.png", "--size", "10x10"], "size: got '10x10'"),
         (["timeline", "--out", "x.html", "--theme", "blue"], "theme: got 'blue'; allowed: light, dark, auto"),
         (["timeline", "--out", "x.html", "--explorer", "javascript:1"], "explorer: got 'javascript:1'"),

@@ -1,5 +1,6 @@
 """Charts over HTTP, and what the share panel offers."""
 
+import html
 import json
 import shlex
 from urllib.parse import parse_qsl
@@ -150,3 +151,14 @@ def test_cells_are_plain_numbers():
         "True",
         "x",
     ]
+
+
+def test_an_embed_says_what_of_its_address_could_not_be_used_as_the_page_does():
+    query = {"link": "<b>100gbe", "prompt_tokens": "8,192", "decode_tp": "4"}
+    page = CLIENT.get("/embed/timeline.html", params=query)
+    notes = from_link(query).notes
+    assert len(notes) == 2
+    for note in notes:
+        assert f'<p class="kv-notice" role="alert">{html.escape(note)}</p>' in page.text
+    assert "<b>100gbe" not in page.text
+    assert 'role="alert"' not in CLIENT.get("/embed/timeline.html?decode_tp=4").text

@@ -1,22 +1,22 @@
 """The pictures of one layer as values: matrices to scale, what crosses, the roofline and the tables under it."""
 
-import math
-from itertools import pairwise
-
 import pytest
 
 from app.catalog import VIEWS
 from app.charts import layer_picture, layer_tables, matrices, roofline
 from app.charts.layer_picture import GEOMETRY
+from app.charts.scale import text_width
 from app.charts.spec import fill, used
 from app.over import evaluate_over, token_positions
 from app.palette import DARK, LIGHT
 from app.reading import read
 from app.seen import Seen
 from app.state import State
+from app.views.frame import context_table
 from app.views.matrices import tables
 from kvmodel import Scenario, evaluate, find_model
-from kvmodel.display import bytes_text, digits, flop_text
+from kvmodel.display import bytes_text
+from kvmodel.plan import placement_of
 from tests.strategies import MODELS
 
 KINDS = [(name, number) for name in MODELS for number, _ in matrices.kinds_of(find_model(name))]
@@ -186,48 +186,27 @@ def test_a_layer_number_names_its_kind_and_one_past_the_last_the_main_kind():
     assert matrices.kinds_of(model) == [(1, sliding), (0, full)]
 
 
-def test_points_lie_on_the_roof_and_equal_the_table():
-    o = over(decode_accelerator="b200-sxm", decode_batch=8)
-    index = main_of(o)
-    table = roofline.roofline_table(o, index)
-    figure = fill(roofline.roofline_figure(o, index).wide, table, o.at, LIGHT)
-    points = figure["data"][-1]
-    runs = roofline.runs_of(o, index)
-    for k, run in enumerate(runs):
-        gpu = run.place.accelerator
-        assert points["y"][k] == pytest.approx(min(gpu.peak_bf16, points["x"][k] * gpu.hbm_bandwidth) / 1e12, rel=2e-3)
-        assert table[f"t.{k}.each"][o.at] == digits(points["x"][k])
-        assert table[f"t.{k}.each"][o.at] in table["r.text"][o.at][k]
-        flop, moved = float(run.layer.flop[o.at]), float(run.layer.bytes[o.at])
-        assert (table[f"t.{k}.flop"][o.at], table[f"t.{k}.bytes"][o.at]) == (flop_text(flop), bytes_text(moved))
-        assert points["x"][k] == pytest.approx(flop / moved, rel=1e-3)
-    assert [table[f"t.{k}.bound"][o.at] for k in range(3)] == ["compute", "HBM", "HBM"]
-    assert [table[f"t.{k}.rows"][o.at] for k in range(3)] == ["8,192", "1", "8"]
-    assert points["marker"]["color"] == [LIGHT["prefill"], LIGHT["decode"], LIGHT["decode"]]
-
-
-def test_one_roof_for_one_accelerator_and_a_ridge_for_each():
-    def ridges(**fields):
-        o = over(**fields)
-        figure = fill(roofline.roofline_figure(o, main_of(o)).wide, roofline.roofline_table(o, main_of(o)), o.at, LIGHT)
-        return len(figure["data"]) - 1, [a["text"] for a in figure["layout"]["annotations"] if a["text"].startswith("ridge")]
-
-    assert ridges() == (1, ["ridge 295"])
-    assert ridges(decode_accelerator="b200-sxm") == (2, ["ridge 295", "ridge 281"])
-
-
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("batch", [1, 2, 256])
-def test_labels_of_points_keep_apart_and_points_inside_the_axes(model, batch):
-    o = over(model=model, decode_batch=batch)
-    table = roofline.roofline_table(o, main_of(o))
-    (left, right), (low, high) = roofline.bounds_of(o, main_of(o))
-    for i in range(len(o.values)):
-        tops = sorted(v * roofline.PLOT[1] for v in table["r.top"][i])
-        assert all(b - a >= roofline.APART - 1 for a, b in pairwise(tops))
-        assert all(0 <= v <= 1 for v in (*table["r.left"][i], *table["r.top"][i]))
-        assert all(left < math.log10(v) < right for v in table["r.x"][i])
-        assert all(low < math.log10(v) < high for v in table["r.y"][i])
+@pytest.mark.parametrize(("model", "layer"), KINDS)
+@pytest.mark.parametrize("layout", ["w", "n"])
+def test_the_shape_s_name_stands_in_its_matrix_or_clear_of_it(model, layer, layout):
+    o, g = over(model=model), GEOMETRY[layout]
+    group = o.plan.model.groups[main_of(o, layer)]
+    place = placement_of(o.scenario, "prefill")
+    for i in range(0, len(o.values), 6):
+        shapes_ = matrices.shapes_of(group, place, o.amounts(i), o.values[i], 0)
+        if not shapes_.inter:
+            continue
+        p = layer_picture.picture_of(shapes_, g)
+        label = next(item for item in p.labels if item.fill == "ink" and g.panel(2) < item.y < g.panel(2) + g.tall + 11)
+        wide, box, height = text_width(label.text, g.size), shapes_.inter * p.scale, p.tallest
+        if label.place == "middle center":
+            assert label.x - wide / 2 >= 0
+            assert label.x + wide / 2 <= box
+        else:  # none of its names fits: under a flat matrix, beside a narrow one
+            assert label.text == f"{shapes_.inter:,}"
+            assert label.x >= box or label.y > g.panel(2) + height + g.size / 2
+        row = next(item for item in p.labels if item.fill == "decode_text" and item.y > g.panel(2))
+        assert row.x + text_width(row.text, g.size) <= g.width + 0.5
 
 
 def test_operations_add_up_to_the_layer_that_is_plotted():
@@ -260,7 +239,8 @@ def shapes(o, index, phase):
 def test_every_view_can_move_by_both_sliders(model, layer, slider):
     state = State(Scenario(model=model), seen=Seen(layer=layer))
     board = VIEWS["matrices"].at(state)
-    table = tables(state, slider, (state.value(slider), 256))
+    values = (state.value(slider), 256)
+    table = tables(state, slider, values) | context_table(state, slider, values)
     for name, view in board.views.items():
         assert used(view["items"]) <= table.keys() | view["now"].keys(), name
         assert view["now"].keys() <= table.keys()

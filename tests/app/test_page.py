@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.catalog import VIEWS
 from app.controls import name_of
+from app.state import State
+from kvmodel import Scenario
 from kvmodel.registry import models
 
 MAIN = str(Path(__file__).parents[2] / "app" / "main.py")
@@ -151,7 +154,7 @@ def test_overlap_follows_the_engine_until_it_is_chosen():
 def test_an_infeasible_scenario_says_what_would_fit():
     page = opened(model="llama-3.1-405b", prefill_tp="1", decode_tp="1")
     assert "do not fit" in answer(page)
-    assert "use TP 16 or more" in answer(page)
+    assert "use TP 8 with PP 2" in answer(page)
 
 
 def test_packed_rows_are_offered_for_mla_models_only():
@@ -190,3 +193,31 @@ def test_how_to_read_the_page_is_said_on_a_first_visit_until_it_is_put_away():
     assert not page.exception
     assert "hint_view" not in views(page)
     assert "hint_view" not in views(opened(link="ethernet-25"))
+
+
+def test_an_infeasible_page_lists_what_would_make_each_side_fit_and_says_whose_times_these_are():
+    page = opened(model="llama-3.1-405b", prefill_tp="8", decode_tp="1")
+    (box,) = views(page)["notices_view"]["items"]
+    said = str(box)
+    assert "The times are what it would take if this could run." in said
+    assert said.index("What would make prefill fit") < said.index("What would make decode fit")
+    assert "TP 16 or more" in said
+    assert "every all-reduce crosses the network" in said
+
+
+@pytest.mark.parametrize("view", ["critical-length", "interconnects", "next-turn", "wire"])
+def test_headlines_of_times_say_that_an_infeasible_scenario_is_supposed(view):
+    for tp, supposed in ((1, True), (8, False)):
+        said = VIEWS[view].at(State(Scenario(prefill_tp=tp))).views["answer_view"]["say"]
+        assert said.startswith("If this could run: ") == supposed
+
+
+def test_the_setup_says_a_prompt_beyond_the_model_s_context_at_each_position():
+    page = opened(model="llama-2-7b", prompt_tokens="2048")
+    assert views(page)["answer_view"]["now"]["context"] == ""
+    slider = views(page)["tables"]["sliders"]["prompt_tokens"]
+    column = slider["table"]["context"]
+    texts = dict(zip(slider["positions"], column, strict=True))
+    # 3,596 tokens and 500 of output are the 4,096 its makers state
+    assert [p for p in map(int, texts) if texts[str(p)]] == [p for p in map(int, texts) if p > 3596]
+    assert texts["4096"] == "; beyond the context of Llama 2 7B: 4,596 tokens of prompt and output, its makers state 4,096"

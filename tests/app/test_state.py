@@ -66,7 +66,7 @@ def test_a_bad_value_falls_back_is_named_and_costs_no_other(name, text):
     state = from_link({name: text, "decode_tp": "4"})
     assert len(state.notes) == 1
     assert f"{name}={text[:30]}" in state.notes[0]
-    assert "Allowed:" in state.notes[0]
+    assert "Allowed:" in state.notes[0] or "nearest: " in state.notes[0]
     assert state.scenario == Scenario(decode_tp=4)
     assert state.turn == Turn()
 
