@@ -179,7 +179,7 @@ def model_row(parsed: ParsedConfig, *, tp: int, tokens: int, kv_dtype: str, atte
         "active_params": counts.active,
         "assumed": list(parsed.assumed),
         "warnings": list(parsed.warnings),
-        "notes": context_notes(spec, tokens, what="prompt"),
+        "notes": context_notes(spec, tokens),
         "rank": _rank_row(rank_share(spec, kv_dtype=dtype, tokens=tokens, tp=tp, attention_dp=attention_dp, pp=pp), tp, tokens),
         "tokens": tokens,
         "kv_dtype": dtype,

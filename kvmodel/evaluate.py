@@ -44,7 +44,7 @@ def evaluate(scenario: Scenario) -> Evaluation:
     verdict, note = verdict_and_note(plan, amounts, scenario, result)
     object.__setattr__(result, "verdict", verdict)
     object.__setattr__(result, "band_note", note)
-    notes = (*context_notes(plan.model, scenario.prompt_tokens + scenario.output_tokens), *lanes_notes(plan))
+    notes = (*context_notes(plan.model, scenario.prompt_tokens), *lanes_notes(plan))
     object.__setattr__(result, "notes", notes)
     return result
 

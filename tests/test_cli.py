@@ -175,7 +175,7 @@ def test_turn_takes_its_own_flags_and_the_scenario_s(capsys: Capture) -> None:
     asked = Turn(history_tokens=10_000, delta_tokens=100, turns=3, pool_held_tokens=9_000, local_prefill_tokens=0)
     assert found.pop("feasible")
     assert found.pop("reason") == ""
-    note = "Beyond the context of Llama 3 70B: 10,600 tokens of prompt and output, its makers state 8,192."
+    note = "Beyond the context of Llama 3 70B: 10,100 tokens of prompt, its makers state 8,192."
     assert found.pop("notes") == [note]
     assert found == plain_numbers(kvmodel.agent_turn(Scenario(link="roce-400"), asked).as_dict())
 

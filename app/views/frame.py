@@ -138,7 +138,7 @@ def context_table(state: State, name: str, values: Sequence[int]) -> Table:
     model, scenario, turn = plan_of(state.scenario).model, state.scenario, state.turn
     fixed = {"history_tokens": turn.delta_tokens, "delta_tokens": turn.history_tokens, "prompt_tokens": 0}
     prompts = [value + fixed[name] for value in values] if name in fixed else [scenario.prompt_tokens] * len(values)
-    notes = [context_note(model, prompt + scenario.output_tokens) for prompt in prompts]
+    notes = [context_note(model, prompt) for prompt in prompts]
     return {"context": [f"; {note}" if note else "" for note in notes]}
 
 

@@ -218,6 +218,5 @@ def test_the_setup_says_a_prompt_beyond_the_model_s_context_at_each_position():
     slider = views(page)["tables"]["sliders"]["prompt_tokens"]
     column = slider["table"]["context"]
     texts = dict(zip(slider["positions"], column, strict=True))
-    # 3,596 tokens and 500 of output are the 4,096 its makers state
-    assert [p for p in map(int, texts) if texts[str(p)]] == [p for p in map(int, texts) if p > 3596]
-    assert texts["4096"] == "; beyond the context of Llama 2 7B: 4,596 tokens of prompt and output, its makers state 4,096"
+    assert [p for p in map(int, texts) if texts[str(p)]] == [p for p in map(int, texts) if p > 4096]
+    assert texts["8192"] == "; beyond the context of Llama 2 7B: 8,192 tokens of prompt, its makers state 4,096"
