@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from app.hosting.settings import settings
 from app.live import block, static_block
 from app.state import State
 from app.views import formulas
@@ -89,7 +90,15 @@ def show() -> None:
         if title == "Prefill and decode":
             texts += matrices_blocks()
     with st.container(key="page"):
-        static_block("method_view", *texts, *_sources())
+        static_block("method_view", *texts, *_sources(), *tracker_blocks(settings().tracker_url))
+
+
+def tracker_blocks(address: str) -> list[dict[str, object]]:
+    """Where to report a fault, on a page that says so."""
+    if not address:
+        return []
+    link = block("a", "Report it", href=address, target="_blank", rel="noopener")
+    return [block("p", "A number looks wrong, or a source is missing? ", link, ".", class_="kv-prose")]
 
 
 def matrices_blocks() -> list[dict[str, object]]:
