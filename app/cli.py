@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import socket
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -36,6 +35,14 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise BadScenarioError(f"{message}; see {self.prog} --help")
+
+    def format_help(self) -> str:
+        """Help; that of `serve` lists the settings."""
+        if self.prog.endswith(" serve"):
+            from app.hosting.settings import settings_help
+
+            self.epilog = settings_help()
+        return super().format_help()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -83,9 +90,9 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--shared-js", action="store_true", help="keep the script in a file beside the page, for several charts")
             command.add_argument("--explorer", default="", help="address of a page to open the scenario in")
         if name == "serve":
-            command.add_argument("--port", default="8501", help="port of the page")
+            command.add_argument("--port", help="port of the page")
             command.add_argument("--no-browser", action="store_true", help="do not open a browser")
-            command.add_argument("--address", default="127.0.0.1", help="address to listen on")
+            command.add_argument("--address", help="address to listen on")
     return parser
 
 
@@ -245,27 +252,11 @@ def _chart(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     return written, command.written_text(written)
 
 
-def check_address(address: str, port: str) -> None:
-    """Refuse an address or a port that cannot be listened on, in one sentence."""
-    if not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65_535):
-        raise BadScenarioError(f"port: got {port[:40]!r}; allowed: a whole number from 1 to 65,535")
-    try:
-        family = socket.getaddrinfo(address, int(port), type=socket.SOCK_STREAM)[0][0]
-        with socket.socket(family) as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            trial.bind((address, int(port)))
-    except (OSError, UnicodeError) as error:
-        raise BadScenarioError(
-            f"address: cannot listen on {address[:60]!r}, port {port}: {getattr(error, 'strerror', None) or error}"
-        ) from None
-
-
 def _serve(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
-    read_flags(rest, [])
-    from app.serve import serve
+    from app.hosting.command import start
 
-    check_address(options.address, options.port)
-    serve(port=options.port, address=options.address, browser=not options.no_browser)
+    read_flags(rest, [])
+    start(address=options.address, port=options.port, browser=not options.no_browser)
     return {}, ""
 
 

@@ -11,6 +11,7 @@ from app.behind import behind
 from app.catalog import CHARTS, VIEWS
 from app.charts.tables import table_block
 from app.export.command import command_of
+from app.hosting.settings import settings
 from app.live import STATIC, block, static_block
 from app.state import State
 from kvmodel import registry
@@ -42,7 +43,7 @@ def draw(state: State, view: str) -> None:
     if not folder.open:
         return
     with folder:
-        static_block("share_view", *blocks(state, view, base_of(st.context.url or "")))
+        static_block("share_view", *blocks(state, view, settings().public_url or base_of(st.context.url or "")))
 
 
 def draw_embedded(state: State, view: str) -> None:
