@@ -108,6 +108,7 @@ def configuration(asked: Settings) -> uvicorn.Config:
         server_header=False,
         proxy_headers=bool(asked.trusted_proxies),
         forwarded_allow_ips=asked.trusted_proxies.split(),
+        timeout_keep_alive=max(1, min(5, int(asked.slow_seconds))),
         timeout_graceful_shutdown=3,
     )
 

@@ -1,23 +1,19 @@
-"""Clients that take too long: a deadline for what they send, and for taking what they get."""
+"""Clients that take too long to send a request, or to take an answer."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from app.hosting.settings import Settings, settings
-from app.hosting.wire import reply
-
-
-class LateError(Exception):
-    """A client sent no more of its request in time."""
 
 
 class Deadlines:
-    """ASGI middleware: a request has to arrive whole in time, and each part of its answer to be taken in time."""
+    """ASGI middleware: a request has to arrive whole in time."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app, self.seconds = app, settings.slow_seconds
@@ -28,7 +24,7 @@ class Deadlines:
             await self.app(scope, receive, send)
             return
         until = asyncio.get_running_loop().time() + self.seconds
-        whole = begun = False
+        whole = False
 
         async def received() -> Message:
             nonlocal whole
@@ -38,28 +34,19 @@ class Deadlines:
                 async with asyncio.timeout_at(until):
                     message = await receive()
             except TimeoutError:
-                raise LateError from None
+                # Starlette, within, makes this the answer.
+                raise HTTPException(408, "The request did not arrive in time.", {"connection": "close"}) from None
             whole = not message.get("more_body", False)
             return message
 
-        async def sent(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            async with asyncio.timeout(self.seconds):
-                await send(message)
-
-        try:
-            await self.app(scope, received, sent)
-        except LateError:
-            if not begun:
-                for message in reply(408, b"The request did not arrive in time.", connection="close"):
-                    await sent(message)
+        await self.app(scope, received, send)
 
 
 class Protocol(H11Protocol):
-    """Uvicorn's protocol, which by itself waits for ever for the head of a request."""
+    """Uvicorn's protocol, which by itself waits for ever for the head of a request, and for an answer to be taken."""
 
     _late: asyncio.TimerHandle | None = None
+    _stuck: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for the first request."""
@@ -74,7 +61,30 @@ class Protocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
         self._stop()
+        self.resume_writing()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """A client takes less than it is sent: watch whether it takes any."""
+        super().pause_writing()
+        self._watch(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """It took what there was."""
+        if self._stuck is not None:
+            self._stuck.cancel()
+            self._stuck = None
+        super().resume_writing()
+
+    def _watch(self, left: int) -> None:
+        self._stuck = self.loop.call_later(settings().slow_seconds, self._look, left)
+
+    def _look(self, before: int) -> None:
+        left = self.transport.get_write_buffer_size()
+        if left < before:
+            self._watch(left)
+        else:
+            self.transport.abort()
 
     def _wait(self) -> None:
         """Start the clock where a request is awaited, unless it runs; stop it once there is one."""

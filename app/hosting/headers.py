@@ -30,6 +30,8 @@ ALWAYS = [
 ]
 _CLOSED_PATHS = ("/_stcore/metrics", "/_stcore/agent/", "/_stcore/script-health-check")
 """Streamlit's own routes that no reader needs: counters, and an interface for programs."""
+MAX_TARGET = 10_000
+"""Characters of a path and its query."""
 _LOGGER = logging.getLogger("kv_handoff.errors")
 
 
@@ -99,6 +101,8 @@ class Secure:
 
         if path_of(scope) != "/healthz" and not is_answered(scope["headers"], self.settings):
             await say(400, "This host name is not served here.")
+        elif len(scope["query_string"]) + len(scope["path"]) > MAX_TARGET:
+            await say(414, f"The address is too long; allowed: up to {MAX_TARGET:,} characters.")
         elif path_of(scope).startswith(_CLOSED_PATHS):
             await say(404, "Not Found")
         else:
