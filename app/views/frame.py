@@ -150,7 +150,7 @@ def board_of(state: State, sliders: Sequence[str]) -> Board:
 def describe_answer(board: Board, state: State, setup: Any, now: Mapping[str, Any]) -> None:
     """The answer as the page's heading, the scenario in words below it, and the link in the address bar."""
     heading = block("h1", block("span", parts=at("answer")), class_="kv-answer")
-    described = {**setup, "children": [*setup["children"], at("context")]}
+    described = {**setup, "children": [*setup["children"], block("span", at("context"), class_="kv-beyond")]}
     values = {**now, **first(context_table(state, board.slider, (state.value(board.slider),)))}
     board.view("answer_view", [heading, described], values, say=now["answer.text"], url=link_data(state))
 
