@@ -10,6 +10,7 @@ import streamlit as st
 
 from app import controls
 from app.charts import levers, request, timeline
+from app.charts.pinned import pin_table
 from app.charts.spec import Table, at
 from app.live import Board, block, first
 from app.over import Over, evaluate_over
@@ -67,10 +68,13 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     """The view's charts and texts, at the state itself."""
     one = _alone(state.scenario)
     magnified = timeline.is_small(one.rows[0])
-    now, board = first(tables_of(one, magnified=magnified)), frame.board_of(state, frame.PROMPT_SLIDERS)
+    now, board = (
+        first(tables_of(one, magnified=magnified) | pin_table(state, one.field, one.values)),
+        frame.board_of(state, frame.PROMPT_SLIDERS),
+    )
     board.view("timeline_view", [timeline.timeline_figure(magnified=magnified)], now)
     frame.describe_answer(board, state, block("p", frame.setup_text(state.scenario), class_="kv-setup"), now)
-    board.view("sum_view", [request.sum_block(one)], now)
+    board.view("sum_view", [request.sum_block(one, pinned=state.pin is not None)], now)
     bars = [block("h2", "What would change the first token", class_="kv-h2"), levers.levers_figure()]
     board.view("levers_view", bars, now, later=True)
     board.view("behind_view", behind(one), now, later=True)

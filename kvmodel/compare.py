@@ -1,0 +1,303 @@
+"""Two scenarios side by side: the inputs that differ, the headline figures of both, and one sentence.
+
+One of the two is pinned, the other is what one looks at now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kvmodel import registry
+from kvmodel.display import MINUS, bytes_text, count_text, digits, shared_time_unit, time_text
+from kvmodel.evaluate import evaluate
+from kvmodel.plan import Plan, plan_of
+from kvmodel.results import Evaluation
+from kvmodel.scenario import Inputs, Scenario
+from kvmodel.verdict import Sentence, plain
+
+SAME = 5e-4
+"""Share of the larger below which two numbers are the same to three digits."""
+HEADLINES = (
+    ("kv.prompt_bytes", "KV of a prompt", "bytes"),
+    ("kv.wire_bytes", "On the wire", "bytes"),
+    ("transfer.seconds", "Transfer", "seconds"),
+    ("transfer.exposed_seconds", "Exposed transfer", "seconds"),
+    ("gap_seconds", "Gap", "seconds"),
+    ("prefill.seconds", "Prefill", "seconds"),
+    ("decode.step_seconds", "Decode step", "seconds"),
+    ("ttft_seconds", "Time to first token", "seconds"),
+    ("second_token_seconds", "Second token", "seconds"),
+    ("request_seconds", "Whole request", "seconds"),
+)
+"""Figures compared: their path in an evaluation, what they are called, their unit."""
+_SETTLED = ("kv_dtype", "lanes", "overlap")
+"""Inputs whose automatic value a plan settles."""
+_ROWS: dict[str, Callable[[], Mapping[str, Any]]] = {
+    "link": registry.links,
+    "engine": registry.engines,
+    "prefill_accelerator": registry.accelerators,
+    "decode_accelerator": registry.accelerators,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class InputChange:
+    """An input that differs."""
+
+    name: str
+    """Its name in the scenario."""
+    title: str
+    """What it is called."""
+    pinned: str
+    """Its pinned value in words."""
+    this: str
+    """Its value now in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class FigurePair:
+    """A figure of both, in base units."""
+
+    name: str
+    """Its path in an evaluation."""
+    title: str
+    unit: str
+    """`bytes` or `seconds`."""
+    pinned: float
+    this: float
+
+    @property
+    def difference(self) -> float:
+        """How much more it is now, in base units."""
+        return self.this - self.pinned
+
+    @property
+    def ratio(self) -> float | None:
+        """Now over pinned; None where nothing is pinned."""
+        return self.this / self.pinned if self.pinned else None
+
+    def texts(self) -> tuple[str, str, str]:
+        """(pinned, now, change) in words, times in one unit."""
+        if self.unit == "bytes":
+            told = [bytes_text(self.pinned), bytes_text(self.this), bytes_text(abs(self.difference))]
+        else:
+            unit = shared_time_unit(self.pinned, self.this)
+            told = [time_text(seconds, unit) for seconds in (self.pinned, self.this)]
+            told.append(time_text(abs(self.difference), unit if abs(self.difference) >= 0.1 * unit[1] else None))
+        if same(self.pinned, self.this):
+            return told[0], told[1], "the same"
+        times = "" if not self.ratio else f", {digits(self.ratio)}×"
+        return told[0], told[1], f"{'+' if self.difference > 0 else MINUS}{told[2]}{times}"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two scenarios compared."""
+
+    inputs: tuple[InputChange, ...]
+    figures: tuple[FigurePair, ...]
+    sentence: Sentence
+    """The difference, its cause in the colour of its meaning."""
+    pinned: Evaluation
+    this: Evaluation
+
+    def as_dict(self) -> dict[str, Any]:
+        """Nested dictionaries of plain values, ready for JSON."""
+        return {
+            "sentence": plain(self.sentence),
+            "inputs": [{"name": c.name, "pinned": c.pinned, "this": c.this} for c in self.inputs],
+            "figures": [
+                {"name": f.name, "pinned": f.pinned, "this": f.this, "difference": f.difference, "ratio": f.ratio} for f in self.figures
+            ],
+            "verdict": {"pinned": self.pinned.verdict, "this": self.this.verdict},
+            "reason": {"pinned": self.pinned.reason, "this": self.this.reason},
+        }
+
+
+def compare(pinned: Scenario, this: Scenario) -> Comparison:
+    """What differs between two scenarios, and what that does.
+
+    >>> found = compare(Scenario(), Scenario(kv_dtype="fp8"))
+    >>> [(change.title, change.pinned, change.this) for change in found.inputs]
+    [('KV dtype', 'bf16', 'fp8')]
+    >>> next(figure.ratio for figure in found.figures if figure.name == "kv.wire_bytes")
+    0.5
+
+    Raises UnknownNameError and BadScenarioError.
+    """
+    changes, before, after = changes_between(pinned, this), evaluate(pinned), evaluate(this)
+    said = sentence_of(changes, (plan_of(pinned), before), (plan_of(this), after))
+    return Comparison(changes, pairs_of(before, after), said, before, after)
+
+
+def same(a: float, b: float) -> bool:
+    """Whether two numbers read the same to three digits."""
+    return abs(a - b) <= SAME * max(abs(a), abs(b))
+
+
+def pairs_of(pinned: Evaluation, this: Evaluation) -> tuple[FigurePair, ...]:
+    """The headline figures of both."""
+    return tuple(FigurePair(path, title, unit, at_path(pinned, path), at_path(this, path)) for path, title, unit in HEADLINES)
+
+
+def at_path(result: Any, path: str) -> float:
+    """A number of a result by its path."""
+    for name in path.split("."):
+        result = getattr(result, name)
+    return float(result)
+
+
+def changes_between(pinned: Inputs, this: Inputs, leave_out: Sequence[str] = ()) -> tuple[InputChange, ...]:
+    """The inputs whose values differ, in the order of declaration; an automatic value counts as what it stands for."""
+    return tuple(
+        InputChange(name, str(field.title), input_text(pinned, name), input_text(this, name))
+        for name, field in type(this).model_fields.items()
+        if name not in leave_out and _meant(pinned, name) != _meant(this, name)
+    )
+
+
+def _meant(record: Inputs, name: str) -> Any:
+    """What an input stands for: the row of an id, the value an automatic one takes."""
+    value = getattr(record, name)
+    if not isinstance(record, Scenario):
+        return value
+    if name in _SETTLED:
+        return getattr(plan_of(record), name)
+    if name == "model" and isinstance(value, str):
+        return registry.find_model(value)
+    return registry.find(name.rpartition("_")[2], value, _ROWS[name]()) if name in _ROWS else value
+
+
+def input_text(record: Inputs, name: str) -> str:
+    """An input's value in words; an automatic one as what it stands for."""
+    value = _meant(record, name)
+    if value is None:
+        return unset_text(name)
+    if isinstance(value, int | float):
+        return count_text(value) if isinstance(value, int) else f"{value:g}"
+    return str(getattr(value, "short", getattr(value, "name", value)))
+
+
+def unset_text(name: str) -> str:
+    """Whose value counts where an input of a scenario has none."""
+    if name in ("prefill_seconds", "decode_step_seconds"):
+        return "modelled"
+    return "the link's" if name in ("link_gbytes_per_s", "achieved", "latency_seconds") else "the engine's"
+
+
+def lead_of(changes: Sequence[InputChange]) -> str:
+    """What differs, as the beginning of a sentence."""
+    if len(changes) == 1:
+        return f"{changes[0].title} {changes[0].this} in place of {changes[0].pinned}: "
+    if len(changes) > 3:
+        return f"{len(changes)} inputs differ: "
+    *most, last = [change.title if i == 0 else _inside(change.title) for i, change in enumerate(changes)]
+    return f"{', '.join(most)} and {last} differ: "
+
+
+def _inside(title: str) -> str:
+    return title[0].lower() + title[1:] if title[1:2].islower() else title
+
+
+Side = tuple[Plan, Evaluation]
+
+
+def sentence_of(changes: Sequence[InputChange], pinned: Side, this: Side) -> Sentence:
+    """What the changes do to the bytes and to the first tokens, and which part of the time makes the difference."""
+    if not changes:
+        return (("Nothing differs from the pin.", ""),)
+    before, after = pinned[1], this[1]
+    moved = bytes_clause(before.kv.wire_bytes, after.kv.wire_bytes)
+    head = lead_of(changes) + (f"{moved}, and " if moved else "")
+    return ((head, ""), *_tokens(pinned, this), (_doubts(before, after), ""))
+
+
+def bytes_clause(pinned: float, this: float) -> str:
+    """How many times fewer or more bytes cross; empty where as many do."""
+    if same(pinned, this):
+        return ""
+    if not this:
+        return "nothing crosses any more"
+    if not pinned:
+        return f"{bytes_text(this)} cross where nothing did"
+    return f"{digits(pinned / this)}× fewer bytes cross" if this < pinned else f"{digits(this / pinned)}× the bytes cross"
+
+
+def _tokens(pinned: Side, this: Side) -> Sentence:
+    before, after = pinned[1], this[1]
+    if same(before.ttft_seconds, after.ttft_seconds):
+        later = after.second_token_seconds - before.second_token_seconds
+        if not same(before.second_token_seconds, after.second_token_seconds):
+            return ((f"the first token comes at the same time, the second {sooner_or_later(later)}", ""),)
+        head = "the first two tokens come at the same time"
+        if same(before.transfer.seconds, after.transfer.seconds):
+            last = after.request_seconds - before.request_seconds
+            return ((head if same(before.request_seconds, after.request_seconds) else f"{head}, the last {sooner_or_later(last)}", ""),)
+        unit = shared_time_unit(before.transfer.seconds, after.transfer.seconds)
+        return ((f"{head}: the transfer takes ", ""), (_moved(before.transfer.seconds, after.transfer.seconds, unit), "wire"))
+    head = f"the first token comes {sooner_or_later(after.ttft_seconds - before.ttft_seconds)}"
+    return ((head, ""), *_cause(first_token_terms(*pinned), first_token_terms(*this)))
+
+
+def sooner_or_later(seconds: float) -> str:
+    """A difference of time in words."""
+    return f"{time_text(abs(seconds))} {'later' if seconds > 0 else 'sooner'}"
+
+
+def _moved(pinned: float, this: float, unit: tuple[str, float]) -> str:
+    return f"{time_text(pinned, unit if pinned else None)} → {time_text(this, unit if this else None)}"
+
+
+def first_token_terms(plan: Plan, result: Evaluation) -> dict[str, tuple[float, str]]:
+    """(seconds, meaning) of what adds up to the first token, by name."""
+    late = plan.engine.released_by != "prefill"
+    exposed = result.transfer.exposed_seconds
+    return {
+        "prefill": (result.prefill.seconds, "prefill"),
+        "exposed transfer": (exposed if late else 0.0, "exposed"),
+        "fixed handoff": (result.gap_seconds - exposed if late else 0.0, ""),
+        "first decode step": (result.decode.step_seconds if late and plan.engine.first_token == "decode" else 0.0, "decode"),
+    }
+
+
+def _cause(pinned: dict[str, tuple[float, str]], this: dict[str, tuple[float, str]]) -> Sentence:
+    """The term that moves the first token most, from what to what, and the one that works against it."""
+    by = {name: this[name][0] - pinned[name][0] for name in pinned}
+    total = sum(by.values())
+    along = {name: seconds for name, seconds in by.items() if seconds * total > 0}
+    first = max(along, key=lambda name: abs(along[name]))
+    against = {name: seconds for name, seconds in by.items() if seconds * total < 0 and abs(seconds) > 0.01 * abs(total)}
+    share = along[first] / sum(along.values())
+    most = "all of it" if share >= 0.995 and not against else "most of it" if share >= 0.5 and not against else "above all"
+    pair = (pinned[first][0], this[first][0])
+    found: Sentence = ((f", {most} {first}, ", ""), (_moved(*pair, shared_time_unit(*pair)), this[first][1]))
+    if not against:
+        return found
+    other = max(against, key=lambda name: abs(against[name]))
+    back = (pinned[other][0], this[other][0])
+    return (*found, (f", against {other}, {_moved(*back, shared_time_unit(*back))}", ""))
+
+
+def _doubts(pinned: Evaluation, this: Evaluation) -> str:
+    """The end of the sentence, and whether one of the two cannot be built."""
+    if pinned.feasible and this.feasible:
+        return "."
+    who = "This one is" if pinned.feasible else "The pinned one is" if this.feasible else "Both are"
+    return f". {who} infeasible: times are computed all the same."
+
+
+def changes_over(pinned: Scenario, this: Scenario, field: str, values: Sequence[int]) -> list[tuple[InputChange, ...]]:
+    """The inputs that differ with one field of the second at each of several values."""
+    others = changes_between(pinned, this, (field,))
+    order = list(Scenario.model_fields)
+    told, title = input_text(pinned, field), str(Scenario.model_fields[field].title)
+    own = InputChange(field, title, told, "")
+
+    def at(value: int) -> tuple[InputChange, ...]:
+        if getattr(pinned, field) == value:
+            return others
+        return tuple(sorted((*others, replace(own, this=count_text(value))), key=lambda change: order.index(change.name)))
+
+    return [at(value) for value in values]
