@@ -41,7 +41,7 @@ def record_of(name: str) -> type[Inputs]:
 
 @dataclass
 class State:
-    """What a session has chosen: a scenario, a turn, the traffic, what is looked at, what is pinned; and notes of what could not be used."""
+    """What a session has chosen: a scenario, a turn, the traffic, what is looked at, what is pinned; and notes of what was not used."""
 
     scenario: Scenario = field(default_factory=Scenario)
     turn: Turn = field(default_factory=Turn)
@@ -55,7 +55,7 @@ class State:
         """The link's query: only what differs from the defaults. A configuration of the reader's own stays out of it."""
         changed = {name: value for name, value in self.scenario.changed().items() if not isinstance(value, ModelSpec)}
         beside = {name: self.value(name) for name in BESIDE if self.value(name) != record_of(name).model_fields[name].default}
-        pinned = {} if self.pin is None or self.pin.is_own() else {PIN: self.pin.query() or PINNED_DEFAULTS}
+        pinned = {} if self.pin is None or self.pin.is_own() else {PIN: pin_text(self.pin)}
         return urlencode({**changed, **beside, **pinned})
 
     def value(self, name: str) -> Any:
@@ -98,6 +98,11 @@ class State:
     def is_own(self) -> bool:
         """Whether the model is a configuration of the reader's own, which no link can carry."""
         return isinstance(self.scenario.model, ModelSpec)
+
+
+def pin_text(pin: State) -> str:
+    """A pinned scenario as the address says it."""
+    return pin.query() or PINNED_DEFAULTS
 
 
 def from_link(parameters: Mapping[str, str]) -> State:

@@ -83,9 +83,9 @@ class FigurePair:
         if self.unit == "bytes":
             told = [bytes_text(self.pinned), bytes_text(self.this), bytes_text(abs(self.difference))]
         else:
-            unit = shared_time_unit(self.pinned, self.this)
+            unit = pair_unit(self.pinned, self.this)
             told = [time_text(seconds, unit) for seconds in (self.pinned, self.this)]
-            told.append(time_text(abs(self.difference), unit if abs(self.difference) >= 0.1 * unit[1] else None))
+            told.append(time_text(abs(self.difference), unit if unit and abs(self.difference) >= 0.1 * unit[1] else None))
         if same(self.pinned, self.this):
             return told[0], told[1], "the same"
         times = "" if not self.ratio else f", {digits(self.ratio)}×"
@@ -130,6 +130,18 @@ def compare(pinned: Scenario, this: Scenario) -> Comparison:
     changes, before, after = changes_between(pinned, this), evaluate(pinned), evaluate(this)
     said = sentence_of(changes, (plan_of(pinned), before), (plan_of(this), after))
     return Comparison(changes, pairs_of(before, after), said, before, after)
+
+
+def pair_unit(a: float, b: float) -> tuple[str, float] | None:
+    """One unit for two times within 1,000 of each other; None, each its own, where they are not."""
+    low, high = sorted((abs(a), abs(b)))
+    return shared_time_unit(a, b) if not low or high <= 1000 * low else None
+
+
+def moved_text(pinned: float, this: float) -> str:
+    """A time and what it has become."""
+    unit = pair_unit(pinned, this)
+    return f"{time_text(pinned, unit if pinned else None)} → {time_text(this, unit if this else None)}"
 
 
 def same(a: float, b: float) -> bool:
@@ -235,8 +247,7 @@ def _tokens(pinned: Side, this: Side) -> Sentence:
         if same(before.transfer.seconds, after.transfer.seconds):
             last = after.request_seconds - before.request_seconds
             return ((head if same(before.request_seconds, after.request_seconds) else f"{head}, the last {sooner_or_later(last)}", ""),)
-        unit = shared_time_unit(before.transfer.seconds, after.transfer.seconds)
-        return ((f"{head}: the transfer takes ", ""), (_moved(before.transfer.seconds, after.transfer.seconds, unit), "wire"))
+        return ((f"{head}: the transfer takes ", ""), (moved_text(before.transfer.seconds, after.transfer.seconds), "wire"))
     head = f"the first token comes {sooner_or_later(after.ttft_seconds - before.ttft_seconds)}"
     return ((head, ""), *_cause(first_token_terms(*pinned), first_token_terms(*this)))
 
@@ -244,10 +255,6 @@ def _tokens(pinned: Side, this: Side) -> Sentence:
 def sooner_or_later(seconds: float) -> str:
     """A difference of time in words."""
     return f"{time_text(abs(seconds))} {'later' if seconds > 0 else 'sooner'}"
-
-
-def _moved(pinned: float, this: float, unit: tuple[str, float]) -> str:
-    return f"{time_text(pinned, unit if pinned else None)} → {time_text(this, unit if this else None)}"
 
 
 def first_token_terms(plan: Plan, result: Evaluation) -> dict[str, tuple[float, str]]:
@@ -272,12 +279,12 @@ def _cause(pinned: dict[str, tuple[float, str]], this: dict[str, tuple[float, st
     share = along[first] / sum(along.values())
     most = "all of it" if share >= 0.995 and not against else "most of it" if share >= 0.5 and not against else "above all"
     pair = (pinned[first][0], this[first][0])
-    found: Sentence = ((f", {most} {first}, ", ""), (_moved(*pair, shared_time_unit(*pair)), this[first][1]))
+    found: Sentence = ((f", {most} {first}, ", ""), (moved_text(*pair), this[first][1]))
     if not against:
         return found
     other = max(against, key=lambda name: abs(against[name]))
     back = (pinned[other][0], this[other][0])
-    return (*found, (f", against {other}, {_moved(*back, shared_time_unit(*back))}", ""))
+    return (*found, (f", against {other}, {moved_text(*back)}", ""))
 
 
 def _doubts(pinned: Evaluation, this: Evaluation) -> str:

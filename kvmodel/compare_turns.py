@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kvmodel.compare import FigurePair, InputChange, bytes_clause, changes_between, lead_of, same, sooner_or_later
+from kvmodel.compare import FigurePair, InputChange, bytes_clause, changes_between, lead_of, moved_text, same, sooner_or_later
 from kvmodel.designs import Design
-from kvmodel.display import count_text, shared_time_unit, time_text
+from kvmodel.display import count_text
 from kvmodel.scenario import Scenario
 from kvmodel.turn import Turn, agent_turn
 from kvmodel.verdict import Sentence
@@ -84,8 +84,7 @@ def turn_difference(changes: Sequence[InputChange], pinned: Sequence[Design], th
     end = f"; with all of it computed anew, {_when(*anew)}."
     if same(a, b):
         return ((f"{head}{_when(a, b)}{end}", ""),)
-    unit = shared_time_unit(a, b)
-    return ((f"{head}{_when(a, b)}, ", ""), (f"{time_text(a, unit)} → {time_text(b, unit)}", "exposed"), (end, ""))
+    return ((f"{head}{_when(a, b)}, ", ""), (moved_text(a, b), "exposed"), (end, ""))
 
 
 def kept(designs: Sequence[Design]) -> Design:

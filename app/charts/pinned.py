@@ -22,7 +22,7 @@ from kvmodel.verdict import plain
 SUM = ("ttft", "prefill", "exposed", "fixed", "step")
 """Figures of the sum that say their pinned value below."""
 OWN = "A configuration of your own stays in this session: the address, links and files do not carry this comparison."
-HOLLOW = "Hollow bars and dashed grey lines are the pinned scenario."
+HOLLOW = "Hollow bars are the pinned scenario's."
 
 
 def pin_table(state: State, slider: str, values: tuple[int, ...]) -> Table:
@@ -104,17 +104,18 @@ def pin_blocks(state: State, *, turn: bool) -> list[dict[str, Any]]:
     """The sentence, what differs, what the pinned one says of itself, and the figures of both, folded."""
     if state.pin is None:
         return []
-    note = OWN if state.pin.is_own() or state.is_own() else HOLLOW
+    own = [_block("p", OWN, look="kv-note")] if state.pin.is_own() or state.is_own() else []
     lines = [
         _block("p", {"tag": "span", "parts": at("pin.sentence"), "children": []}, look="kv-pin-said"),
-        _block("p", at("pin.differs"), look="kv-note"),
-        _block("p", f"The pinned one: {_verdict(state.pin, turn=turn)} {note}", look="kv-note"),
+        _block("p", at("pin.differs"), look="kv-note kv-one-line"),
+        _block("p", f"The pinned one: {_verdict(state.pin, turn=turn)}", look="kv-note"),
+        *own,
     ]
     head = ("", "Pinned", "Now", "Change")
     rows = [[title, *(at(f"pin.{part} {name}") for part in ("was", "now", "change"))] for name, title in _rows(turn=turn)]
     table = table_block("Figures of the pinned scenario and of this one", head, rows, look="")
     summary = _block("summary", _block("span", "Both in figures"), _block("span", "pinned, now, change"))
-    return [*lines, _block("details", summary, table, look="kv-row")]
+    return [*lines, _block("details", summary, table, _block("p", at("pin.differs"), look="kv-note"), look="kv-row")]
 
 
 def _rows(*, turn: bool) -> list[tuple[str, str]]:

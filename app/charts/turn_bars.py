@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from app.charts.marks import HATCH, words
+from app.charts.marks import HATCH, hollow_bars, words
 from app.charts.spec import Figure, Spec, Table, at, colour, four_digits
 from app.charts.turn import BARS, TITLES, TurnRow
+from kvmodel.designs import Design
 from kvmodel.display import bytes_text, shared_time_unit, time_text
 
 
-def bars_table(rows: Sequence[TurnRow]) -> Table:
-    """Columns of the bars over a slider's positions."""
-    frames = [_frame(row) for row in rows]
+def bars_table(rows: Sequence[TurnRow], pinned: TurnRow | None = None) -> Table:
+    """Columns of the bars over a slider's positions; axes reach to the pinned turn's too."""
+    others = [pinned.by_key[key] for key in BARS] if pinned else []
+    frames = [_frame(row, others) for row in rows]
     return {name: [frame[name] for frame in frames] for name in frames[0]}
 
 
-def _frame(row: TurnRow) -> dict[str, Any]:
+def _frame(row: TurnRow, others: Sequence[Design]) -> dict[str, Any]:
     found = [row.by_key[key] for key in BARS]
     totals = [d.ttft_seconds for d in found]
+    longest = max(d.ttft_seconds for d in (*found, *others))
+    most = max(1.0, *(d.unique_bytes for d in (*found, *others)))
     waits = [max(0.0, d.wait_seconds) for d in found]
     unit = shared_time_unit(*totals)
     stalls = [f"  stalls its neighbours {time_text(d.stall_seconds)}" if d.stall_seconds else "" for d in found]
@@ -32,15 +36,17 @@ def _frame(row: TurnRow) -> dict[str, Any]:
         "t.ttft_text": [f"\u2002<b>{time_text(v, unit)}</b>{stall}" for v, stall in zip(totals, stalls, strict=True)],
         "t.bytes": four_digits([d.unique_bytes for d in found]),
         "t.bytes_text": [f"\u2002<b>{bytes_text(d.unique_bytes)}</b>" for d in found],
-        "t.wide": four_digits([0, max(totals) * 1.3]),
-        "t.narrow": four_digits([0, max(totals) * 1.55]),
-        "t.bytes_range": four_digits([0, max(1.0, *(d.unique_bytes for d in found)) * 1.32]),
+        "t.wide": four_digits([0, longest * 1.3]),
+        "t.narrow": four_digits([0, longest * 1.55]),
+        "t.bytes_range": four_digits([0, most * 1.32]),
     }
 
 
-def bars_figure() -> Figure:
-    """Time to the first token, stacked, and unique KV moved."""
-    return Figure("turn-bars", _layout(narrow=False), _layout(narrow=True), "Time to first token and unique KV moved, by design")
+def bars_figure(pinned: TurnRow | None = None) -> Figure:
+    """Time to the first token, stacked, and unique KV moved; the pinned turn's below, hollow."""
+    return Figure(
+        "turn-bars", _layout(pinned, narrow=False), _layout(pinned, narrow=True), "Time to first token and unique KV moved, by design"
+    )
 
 
 def _bar(x: Spec, fill: str, **more: Any) -> Spec:
@@ -49,7 +55,17 @@ def _bar(x: Spec, fill: str, **more: Any) -> Spec:
     return {"type": "bar", "orientation": "h", "x": x, "y": rows, "width": 0.42, "marker": marker, "hoverinfo": "skip", **more}
 
 
-def _layout(*, narrow: bool) -> Spec:
+def _below(pinned: TurnRow | None, second: dict[str, str]) -> list[Spec]:
+    if pinned is None:
+        return []
+    others, rows = [pinned.by_key[key] for key in BARS], list(range(len(BARS)))
+    return [
+        hollow_bars(four_digits([d.ttft_seconds for d in others]), rows, "muted"),
+        hollow_bars(four_digits([d.unique_bytes for d in others]), rows, "wire", **second),
+    ]
+
+
+def _layout(pinned: TurnRow | None, *, narrow: bool) -> Spec:
     size, rows = 12 if narrow else 13, list(range(len(BARS)))
     second = {"xaxis": "x2", "yaxis": "y2"}
     data = [
@@ -59,6 +75,7 @@ def _layout(*, narrow: bool) -> Spec:
         words(at("t.ttft"), rows, at("t.ttft_text"), "ink", size),
         _bar(at("t.bytes"), "wire", **second),
         words(at("t.bytes"), rows, at("t.bytes_text"), "wire_text", size, **second),
+        *_below(pinned, second),
     ]
     axis = {"showticklabels": False, "zeroline": True, "zerolinecolor": colour("line"), "fixedrange": True}
     names = {"tickvals": rows, "ticktext": [TITLES[key] for key in BARS], "ticklabelstandoff": 6}

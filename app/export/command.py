@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from app.catalog import Chart, find_chart
 from app.export import image, page, rows
 from app.flags import flag
-from app.state import BESIDE, State, record_of
+from app.state import BESIDE, State, pin_text, record_of
 from kvmodel.errors import BadScenarioError
 from kvmodel.scenario import Scenario, read_field
 
@@ -50,7 +51,8 @@ def command_of(chart: Chart, state: State) -> str:
     changed = [(name, getattr(value, "id", value)) for name, value in state.scenario.changed().items()]
     changed += [(name, state.value(name)) for name in BESIDE if state.value(name) != record_of(name).model_fields[name].default]
     words = " ".join(f"{flag(name)} {value}" for name, value in changed)
-    return f"kv-handoff chart {chart.name} {words}".strip()
+    words += f" --against {shlex.quote(pin_text(state.pin))}" if state.pin and not state.pin.is_own() else ""
+    return f"kv-handoff chart {chart.name} {words.strip()}".strip()
 
 
 def write_chart(name: str, state: State, out: str, *, size: str, theme: str, shared: bool, explorer: str) -> dict[str, Any]:
