@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 from zlib import crc32
 
+from app.compare_command import DEFAULTS, MAX_QUERY
 from app.seen import Seen
 from kvmodel.errors import KvModelError
 from kvmodel.plan import plan_of
@@ -26,12 +27,8 @@ BESIDE: dict[str, tuple[str, type[Inputs]]] = {
 """Inputs beside the scenario's: the part of the state that holds them, and their record."""
 PIN = "pin"
 """Key of the pinned scenario; its value is that scenario's own query."""
-PINNED_DEFAULTS = "defaults"
-"""What the address says of a pin that differs in nothing from the defaults."""
 URL_KEYS = (*Scenario.model_fields, *BESIDE, PIN)
 MAX_LINK_VALUE = 200
-MAX_PIN = 2_000
-"""Characters of a pinned scenario; all inputs changed take some 1,600."""
 
 
 def record_of(name: str) -> type[Inputs]:
@@ -102,7 +99,7 @@ class State:
 
 def pin_text(pin: State) -> str:
     """A pinned scenario as the address says it."""
-    return pin.query() or PINNED_DEFAULTS
+    return pin.query() or DEFAULTS
 
 
 def from_link(parameters: Mapping[str, str]) -> State:
@@ -110,16 +107,16 @@ def from_link(parameters: Mapping[str, str]) -> State:
 
     Unknown parameters are ignored; of a repeated one the last counts.
     """
-    state = State()
-    for name, text in parameters.items():
-        if name not in URL_KEYS or name == PIN:
-            continue
-        try:
-            if len(text) > MAX_LINK_VALUE:
-                raise KvModelError("too long")
-            state = _accept(state, name, text)
-        except KvModelError as error:
-            state.notes.append(_note(state, name, text, error))
+    texts = {name: text for name, text in parameters.items() if name in URL_KEYS and name != PIN}
+    try:
+        state = _accept(State(), texts)
+    except KvModelError:
+        state = State()
+        for name, text in texts.items():
+            try:
+                state = _accept(state, {name: text})
+            except KvModelError as error:
+                state.notes.append(_note(state, name, text, error))
     return _with_pin(state, parameters[PIN]) if PIN in parameters else state
 
 
@@ -129,10 +126,10 @@ def pin_of(text: str) -> State:
     Raises KvModelError: too long, or no input of a scenario in it.
     """
     query = text.rpartition("?")[2].strip()
-    if len(query) > MAX_PIN:
-        raise KvModelError(f"{len(query):,} characters; allowed: up to {MAX_PIN:,}")
+    if len(query) > MAX_QUERY:
+        raise KvModelError(f"{len(query):,} characters; allowed: up to {MAX_QUERY:,}")
     said = {name: value for name, value in parse_qsl(query, keep_blank_values=True) if name in URL_KEYS and name != PIN}
-    if not said and query != PINNED_DEFAULTS:
+    if not said and query != DEFAULTS:
         raise KvModelError("allowed: inputs of a scenario as in an address, such as link=ethernet-25&batch=4")
     return replace(from_link(said), seen=Seen())
 
@@ -147,15 +144,16 @@ def _with_pin(state: State, text: str) -> State:
     return replace(state, notes=[*state.notes, *notes], pin=pin.bare())
 
 
-def _accept(state: State, name: str, text: str) -> State:
-    value = read_field(record_of(name), name, text)
-    if name in BESIDE:
-        return state.with_values({name: value})
-    if name == "model" and text.endswith(".json"):
+def _accept(state: State, texts: Mapping[str, str]) -> State:
+    """The state with inputs read from texts, all at once: some go only together. Raises KvModelError."""
+    if any(len(text) > MAX_LINK_VALUE for text in texts.values()):
+        raise KvModelError("too long")
+    if texts.get("model", "").endswith(".json"):
         raise KvModelError("a link cannot name a file")
-    scenario = state.scenario.with_changes(**{name: value})
+    values = {name: read_field(record_of(name), name, text) for name, text in texts.items()}
+    scenario = state.scenario.with_changes(**{name: value for name, value in values.items() if name not in BESIDE})
     plan_of(scenario)
-    return replace(state, scenario=scenario)
+    return replace(state.with_values({name: value for name, value in values.items() if name in BESIDE}), scenario=scenario)
 
 
 def _note(state: State, name: str, text: str, error: KvModelError) -> str:

@@ -219,7 +219,7 @@ Side = tuple[Plan, Evaluation]
 def sentence_of(changes: Sequence[InputChange], pinned: Side, this: Side) -> Sentence:
     """What the changes do to the bytes and to the first tokens, and which part of the time makes the difference."""
     if not changes:
-        return (("Nothing differs from the pin.", ""),)
+        return (("Both are the same scenario.", ""),)
     before, after = pinned[1], this[1]
     moved = bytes_clause(before.kv.wire_bytes, after.kv.wire_bytes)
     head = lead_of(changes) + (f"{moved}, and " if moved else "")

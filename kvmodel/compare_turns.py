@@ -75,7 +75,7 @@ def design_pairs(pinned: Sequence[Design], this: Sequence[Design]) -> tuple[Desi
 def turn_difference(changes: Sequence[InputChange], pinned: Sequence[Design], this: Sequence[Design]) -> Sentence:
     """What the changes do to the faster design that moves only what is new, and to computing everything anew."""
     if not changes:
-        return (("Nothing differs from the pin.", ""),)
+        return (("Both are the same turn.", ""),)
     before, after = kept(pinned), kept(this)
     a, b = float(before.ttft_seconds), float(after.ttft_seconds)
     moved = bytes_clause(float(before.unique_bytes), float(after.unique_bytes))

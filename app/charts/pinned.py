@@ -60,7 +60,6 @@ def _turn_table(pin: State, state: State, slider: str, values: tuple[int, ...]) 
 def _said_table(said: Sequence[Any], changes: Sequence[Sequence[InputChange]]) -> Table:
     return {
         "pin.sentence": [[list(part) for part in sentence] for sentence in said],
-        "pin.text": [plain(sentence) for sentence in said],
         "pin.differs": [differs_text(found) for found in changes],
     }
 
