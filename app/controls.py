@@ -15,7 +15,7 @@ from app.over import nearest, positions_of
 from app.reading import ARRIVED, KNOBS, MORE, MORE_BESIDE, has_mla, overlaps, text_key
 from app.state import State, record_of
 from kvmodel import registry
-from kvmodel.compare import unset_text
+from kvmodel.changes import unset_text
 from kvmodel.display import count_text
 from kvmodel.dtypes import PACKED_MLA_ROW_BYTES
 from kvmodel.plan import plan_of

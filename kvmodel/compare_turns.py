@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kvmodel.compare import FigurePair, InputChange, bytes_clause, changes_between, lead_of, moved_text, same, sooner_or_later
+from kvmodel.changes import InputChange, changes_between, lead_of
+from kvmodel.compare import FigurePair, bytes_clause, moved_text, same, sooner_or_later
 from kvmodel.designs import Design
 from kvmodel.display import count_text
 from kvmodel.scenario import Scenario

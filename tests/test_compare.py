@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvmodel import Scenario, Turn, agent_turn, evaluate, find_model
-from kvmodel.compare import changes_between, changes_over, compare, first_token_terms, input_text, moved_text, unset_text
+from kvmodel.changes import changes_between, changes_over, input_text, unset_text
+from kvmodel.compare import compare, first_token_terms, moved_text
 from kvmodel.compare_turns import compare_turns, turn_changes, turn_changes_over
 from kvmodel.plan import plan_of
 from kvmodel.verdict import plain

@@ -12,7 +12,8 @@ from app.charts.turn import TITLES, turn_rows, turn_sentence
 from app.over import Over, evaluate_over
 from app.state import TURN_FIELDS, State
 from kvmodel import Evaluation
-from kvmodel.compare import HEADLINES, FigurePair, InputChange, changes_over, pairs_of, sentence_of
+from kvmodel.changes import InputChange, changes_over
+from kvmodel.compare import HEADLINES, FigurePair, pairs_of, sentence_of
 from kvmodel.compare_turns import design_pairs, turn_changes_over, turn_difference
 from kvmodel.display import MINUS, bytes_text, digits
 from kvmodel.evaluate import evaluate
