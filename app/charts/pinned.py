@@ -97,7 +97,7 @@ def _sum_terms(row: Evaluation) -> tuple[float, ...]:
 
 
 def _signed(value: float) -> str:
-    return "0" if abs(value) < 5e-10 else f"{'+' if value > 0 else MINUS}{digits(abs(value))}"
+    return "same" if abs(value) < 5e-10 else f"{'+' if value > 0 else MINUS}{digits(abs(value))}"
 
 
 def pin_blocks(state: State, *, turn: bool) -> list[dict[str, Any]]:
