@@ -82,11 +82,10 @@ def blocks(state: State, view: str, base: str) -> list[dict[str, Any]]:
         return [block("p", "A configuration of your own stays in this session: no link or file can carry it.", class_="kv-note")]
     query = state.query()
     tail = f"?{query}" if query else ""
+    frame = f"{html.escape(base)}/embed/{charts[0].name}.html{html.escape(tail)}"
     rows = [
         block("div", block("button", "Copy link", type="button", data_copy="link", class_="kv-button"), class_="kv-share"),
-        _copied(
-            "Frame", f'<iframe src="{html.escape(base)}/embed/{charts[0].name}.html{html.escape(tail)}" width="800" height="600"></iframe>'
-        ),
+        _copied("Frame", f'<iframe src="{frame}" width="800" height="{720 if state.pin else 600}"></iframe>'),
         _copied("Shell", command_of(charts[0], state) + f" --out {charts[0].name}.html"),
         _copied("Python", python_of(state.scenario, state.pin.scenario if state.pin and not state.pin.is_own() else None)),
     ]

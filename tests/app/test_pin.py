@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
+from streamlit.testing.v1 import AppTest
 
 from app.ahead import ahead
 from app.catalog import CHARTS, VIEWS, find_chart
@@ -22,6 +23,7 @@ from app.views import share
 from kvmodel import Scenario, Turn, evaluate, find_model
 from kvmodel.display import time_text
 from tests.app.test_page import answer, opened, views
+from tests.app.test_weighs import CONFIG, view
 from tests.strategies import scenarios
 
 CLIENT = TestClient(Starlette(routes=ROUTES))
@@ -88,6 +90,21 @@ def test_a_configuration_of_ones_own_is_pinned_in_the_session_alone():
     shared = json.dumps(share.blocks(state, "one-request", "http://h"))
     assert "stays in this session" in shared
     assert "--against" not in shared
+
+
+def test_ones_own_model_can_be_pinned_left_and_swapped_back():
+    page = AppTest.from_function(view, default_timeout=60).run()
+    page.text_area(key="own_text").input(json.dumps(CONFIG)).run()
+    own = answer(page)
+    page.button(key="do_pin").click().run()
+    page.selectbox(key="model").select("llama-3-70b").run()
+    assert "Model Llama 3 70B in place of Your model" in json.dumps(views(page)["pinned_view"]["now"], ensure_ascii=False)
+    assert views(page)["answer_view"]["url"]["query"] == ""
+    page.button(key="do_swap").click().run()
+    assert not page.exception
+    assert answer(page) == own
+    assert page.selectbox(key="model").value.name == "Your model"
+    assert "stays in this session" in json.dumps(views(page)["pinned_view"]["items"])
 
 
 def test_the_page_pins_swaps_and_unpins():
