@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from app.charts.marks import hollow, words
+from app.charts.scale import NARROW, WIDE, text_width
 from app.charts.spec import Figure, Spec, Table, at
 from app.charts.timeline import SCALE, Moment
 from kvmodel.display import time_text
@@ -18,20 +19,29 @@ _TONES = ("prefill", "wire", "exposed", "decode")
 
 
 def timeline_pin_table(pinned: Moment, moments: Sequence[Moment]) -> Table:
-    """Where the pinned request's spans stand on each moment's axis, cut at its right edge."""
+    """Where the pinned request's spans stand on each moment's axis, cut at its right edge, and its first token in words."""
     first, after = float(pinned.parts.wire_start[0]), pinned.ready + float(pinned.result.transfer.exposed_seconds)
     sent = pinned.result.kv.wire_bytes > 0
     start = np.array([0.0, min(first, pinned.ready), pinned.ready, pinned.decode_start])
     end = np.array([pinned.ready, pinned.ready if sent else 0.0, after, pinned.decode_start + float(pinned.result.decode.step_seconds)])
-    told = f"pinned, hollow: first token {time_text(pinned.result.ttft_seconds)}"
-    table: Table = {"t.pin": [], "t.pin_at": [], "t.pin_place": [], "t.pin_text": [f"\u2002{told}\u2002"] * len(moments)}
-    for moment in moments:
-        low, high = (np.clip(np.round(edge / moment.reach * SCALE), 0, SCALE).astype(int) for edge in (start, end))
-        room = high[-1] < 0.6 * SCALE
+    told = time_text(pinned.result.ttft_seconds)
+    texts = {"w": f"\u2002pinned, hollow: first token {told}\u2002", "n": f"\u2002pinned, hollow: {told}\u2002"}
+    table: Table = {"t.pin": [], **{f"{width}.pin_text": [text] * len(moments) for width, text in texts.items()}}
+    table |= {"w.pin_at": [], "n.pin_at": []}
+    for m in moments:
+        low, high = (np.clip(np.round(edge / m.reach * SCALE), 0, SCALE).astype(int) for edge in (start, end))
         table["t.pin"].append([(np.maximum(high - low, 0)).tolist(), low.tolist()])
-        table["t.pin_at"].append(int(high[-1] if room else low[-1]))
-        table["t.pin_place"].append("middle right" if room else "middle left")
+        lines = [m.ready / m.reach, float(m.result.ttft_seconds) / m.reach]
+        for width, pixels, size in (("w", WIDE, 13), ("n", NARROW, 12)):
+            share = text_width(texts[width], size) / pixels
+            table[f"{width}.pin_at"].append(round(_clear(high[-1] / SCALE, share, lines) * SCALE))
     return table
+
+
+def _clear(after: float, share: float, lines: Sequence[float]) -> float:
+    """Where a label of `share` of the width begins: after the pinned bars, else where none of the lines crosses it."""
+    starts = [s for s in (after, lines[0] - share, *lines, 0.0) if 0 <= s <= 1 - share]
+    return next((s for s in starts if not any(s + 1e-3 < line < s + share - 1e-3 for line in lines)), 0.0)
 
 
 def with_timeline_pin(figure: Figure) -> Figure:
@@ -46,12 +56,9 @@ def with_timeline_pin(figure: Figure) -> Figure:
         "marker": hollow(list(_TONES)),
         "hoverinfo": "skip",
     }
-    text = words([at("t.pin_at")], [_ROWS[-1] + 3], [at("t.pin_text")], "muted", 12, place=[at("t.pin_place")])
-    return _with_traces(figure, [bars, text])
 
+    def more(spec: Spec, width: str) -> Spec:
+        text = words([at(f"{width}.pin_at")], [_ROWS[-1] + 3], [at(f"{width}.pin_text")], "muted", 12)
+        return {**spec, "data": [*spec["data"], bars, text]}
 
-def _with_traces(figure: Figure, traces: Sequence[Spec]) -> Figure:
-    def more(spec: Spec) -> Spec:
-        return {**spec, "data": [*spec["data"], *traces]}
-
-    return replace(figure, wide=more(figure.wide), narrow=more(figure.narrow))
+    return replace(figure, wide=more(figure.wide, "w"), narrow=more(figure.narrow, "n"))
