@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import kvmodel
 from app import answers
-from app.compare_command import beside
+from app.compare_command import beside, beside_turn
 from app.flags import field_help, read_flags
 from app.model_names import find, scenario_of
 from kvmodel import registry
@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--theme", default="light", help="light, dark, or auto: the reader's own")
             command.add_argument("--shared-js", action="store_true", help="keep the script in a file beside the page, for several charts")
             command.add_argument("--explorer", default="", help="address of a page to open the scenario in")
-        if name in ("evaluate", "chart"):
+        if name in ("evaluate", "turn", "chart"):
             command.add_argument("--against", metavar="QUERY", help="a scenario to compare with, as in a link: 'link=roce-100&batch=4'")
         if name == "serve":
             command.add_argument("--port", default="8501", help="port of the page")
@@ -111,7 +111,7 @@ def _critical(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     return found, answers.critical_text(scenario, result) + answers.infeasible_text(reason)
 
 
-def _turn(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
+def _turn(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     texts = read_flags(rest, list(dict.fromkeys([*Turn.model_fields, *Scenario.model_fields])))
     asked = parse_text(Turn, {name: text for name, text in texts.items() if name in Turn.model_fields})
     scenario = scenario_of({name: text for name, text in texts.items() if name not in Turn.model_fields})
@@ -119,7 +119,8 @@ def _turn(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     whole = scenario.with_changes(prompt_tokens=asked.history_tokens + asked.delta_tokens)
     reason = kvmodel.evaluate(whole).reason
     found = {**result.as_dict(), "feasible": not reason, "reason": reason}
-    return found, answers.turn_text(scenario, asked, result) + answers.infeasible_text(reason)
+    text = answers.turn_text(scenario, asked, result) + answers.infeasible_text(reason)
+    return (found, text) if options.against is None else beside_turn(found, text, (scenario, asked), options.against)
 
 
 def _wire(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:

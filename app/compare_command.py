@@ -8,9 +8,12 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from app.model_names import scenario_of
-from kvmodel.compare import Comparison, compare
+from kvmodel.changes import InputChange
+from kvmodel.compare import Comparison, FigurePair, compare
+from kvmodel.compare_turns import TurnComparison, compare_turns
 from kvmodel.errors import BadScenarioError
-from kvmodel.scenario import Scenario
+from kvmodel.scenario import Scenario, parse_text
+from kvmodel.turn import Turn
 from kvmodel.verdict import plain
 
 DEFAULTS = "defaults"
@@ -41,11 +44,32 @@ def beside(found: dict[str, Any], text: str, this: Scenario, against: str) -> tu
     return {**found, "compare": comparison.as_dict()}, f"{text}\n\n{comparison_text(comparison)}"
 
 
+def beside_turn(found: dict[str, Any], text: str, this: tuple[Scenario, Turn], against: str) -> tuple[dict[str, Any], str]:
+    """The answer on one turn with its comparison to another. Raises KvModelError."""
+    texts = against_texts(against, [*Turn.model_fields, *Scenario.model_fields])
+    turn = parse_text(Turn, {name: value for name, value in texts.items() if name in Turn.model_fields})
+    scenario = scenario_of({name: value for name, value in texts.items() if name not in Turn.model_fields})
+    comparison = compare_turns((scenario, turn), this)
+    return {**found, "compare": comparison.as_dict()}, f"{text}\n\n{turn_comparison_text(comparison)}"
+
+
 def comparison_text(found: Comparison) -> str:
-    """The sentence, the inputs that differ, and the figures of both."""
-    inputs = [(change.title, change.pinned, change.this, "") for change in found.inputs]
-    rows = [("", "pinned", "this", "change"), *inputs, *((figure.title, *figure.texts()) for figure in found.figures)]
-    widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    lines = ["  " + "  ".join([f"{row[0]:<{widths[0]}}", f"{row[1]:>{widths[1]}}", f"{row[2]:>{widths[2]}}", row[3]]) for row in rows]
+    """The sentence, the inputs that differ, the figures of both, and what each says of itself."""
     told = [f"Pinned: {found.pinned.verdict}", f"This:   {found.this.verdict}"]
-    return "\n".join([plain(found.sentence), *(line.rstrip() for line in lines), *told])
+    return "\n".join([plain(found.sentence), *_rows(found.inputs, [(figure.title, figure) for figure in found.figures]), *told])
+
+
+def turn_comparison_text(found: TurnComparison) -> str:
+    """The sentence, the inputs that differ, and each design under both."""
+    figures = [
+        (f"{d.id}{'' if d.warm else ' (cold)'}, {f.title[0].lower()}{f.title[1:]}", f) for d in found.designs for f in (d.ttft, d.unique)
+    ]
+    return "\n".join([plain(found.sentence), *_rows(found.inputs, figures)])
+
+
+def _rows(inputs: Sequence[InputChange], figures: Sequence[tuple[str, FigurePair]]) -> list[str]:
+    """Inputs and figures of both in columns."""
+    told = [("", "pinned", "this", "change"), *((change.title, change.pinned, change.this, "") for change in inputs)]
+    rows = [*told, *((title, *figure.texts()) for title, figure in figures)]
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    return [f"  {a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}  {d}".rstrip() for a, b, c, d in rows]

@@ -34,6 +34,10 @@ class InputChange:
     this: str
     """Its value now in words."""
 
+    def as_dict(self) -> dict[str, str]:
+        """Name and both values, ready for JSON."""
+        return {"name": self.name, "pinned": self.pinned, "this": self.this}
+
 
 def changes_between(pinned: Inputs, this: Inputs, leave_out: Sequence[str] = ()) -> tuple[InputChange, ...]:
     """The inputs whose values differ, in the order of declaration; an automatic value counts as what it stands for."""

@@ -56,6 +56,10 @@ class FigurePair:
         """Now over pinned; None where nothing is pinned."""
         return self.this / self.pinned if self.pinned else None
 
+    def as_dict(self) -> dict[str, float | None]:
+        """Both, their difference and their ratio, ready for JSON."""
+        return {"pinned": self.pinned, "this": self.this, "difference": self.difference, "ratio": self.ratio}
+
     def texts(self) -> tuple[str, str, str]:
         """(pinned, now, change) in words, times in one unit."""
         if self.unit == "bytes":
@@ -85,10 +89,8 @@ class Comparison:
         """Nested dictionaries of plain values, ready for JSON."""
         return {
             "sentence": plain(self.sentence),
-            "inputs": [{"name": c.name, "pinned": c.pinned, "this": c.this} for c in self.inputs],
-            "figures": [
-                {"name": f.name, "pinned": f.pinned, "this": f.this, "difference": f.difference, "ratio": f.ratio} for f in self.figures
-            ],
+            "inputs": [change.as_dict() for change in self.inputs],
+            "figures": [{"name": figure.name, **figure.as_dict()} for figure in self.figures],
             "verdict": {"pinned": self.pinned.verdict, "this": self.this.verdict},
             "reason": {"pinned": self.pinned.reason, "this": self.this.reason},
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from kvmodel.changes import InputChange, changes_between, lead_of
 from kvmodel.compare import FigurePair, bytes_clause, moved_text, same, sooner_or_later
@@ -11,7 +12,7 @@ from kvmodel.designs import Design
 from kvmodel.display import count_text
 from kvmodel.scenario import Scenario
 from kvmodel.turn import Turn, agent_turn
-from kvmodel.verdict import Sentence
+from kvmodel.verdict import Sentence, plain
 
 NOT_USED = ("prompt_tokens", "output_tokens", "prefill_held_tokens", "decode_held_tokens")
 """Inputs of a scenario that play no part in a turn."""
@@ -37,6 +38,16 @@ class TurnComparison:
     inputs: tuple[InputChange, ...]
     designs: tuple[DesignPair, ...]
     sentence: Sentence
+
+    def as_dict(self) -> dict[str, Any]:
+        """Nested dictionaries of plain values, ready for JSON."""
+        return {
+            "sentence": plain(self.sentence),
+            "inputs": [change.as_dict() for change in self.inputs],
+            "designs": [
+                {"id": d.id, "warm": d.warm, **{figure.name: figure.as_dict() for figure in (d.unique, d.ttft)}} for d in self.designs
+            ],
+        }
 
 
 def compare_turns(pinned: Asked, this: Asked) -> TurnComparison:

@@ -240,6 +240,12 @@ def test_the_command_line_compares(capsys):
     assert main(["evaluate", "--kv-dtype", "fp8", "--against", "defaults", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["compare"]
     assert found["inputs"] == [{"name": "kv_dtype", "pinned": "bf16", "this": "fp8"}]
+    assert main(["turn", "--link", "ethernet-25", "--against", "delta_tokens=4000", "--json"]) == 0
+    turned = json.loads(capsys.readouterr().out)["compare"]
+    assert [change["name"] for change in turned["inputs"]] == ["link", "delta_tokens"]
+    assert [(d["id"], d["warm"]) for d in turned["designs"]][2] == ("pool", False)
+    assert main(["turn", "--link", "ethernet-25", "--against", "defaults"]) == 0
+    assert "pool (cold), time to first token" in capsys.readouterr().out
     assert {"name": "kv.wire_bytes", "pinned": 2684354560, "this": 1342177280, "difference": -1342177280, "ratio": 0.5} in found["figures"]
 
 
