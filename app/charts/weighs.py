@@ -36,6 +36,7 @@ def weighs_table(over: Over) -> Table:
         "w.average": four_digits(average),
         "w.marginal": four_digits(np.maximum(marginal, 1.0)),
         "w.y": [round(math.log10(max(v, 1.0)), 4) for v in average],
+        "w.you_anchor": ["left" if n < 300 else "right" if n > 500_000 else "center" for n in over.values],
         "w.you": [f"<b>{bytes_text(v)} a token</b>" for v in average],
         "w.hover": [
             f"{count_text(n)} tokens<br>{exact_bytes_text(a)} a token on average<br>{exact_bytes_text(m)} for the next"
@@ -93,7 +94,7 @@ def _growth(table: Table, pinned: Curves | None, size: int) -> Spec:
             *([pinned.label(pinned.average, "pin, on average", size)] if pinned else []),
             note("<b>on average</b>", table["w.x"][0], math.log10(table["w.average"][0]), "wire_text", size, xshift=6, yshift=12),
             note("the next token", table["w.x"][-1], math.log10(table["w.marginal"][-1]), "muted", size, xanchor="right", yshift=-12),
-            note(at("w.you"), at("w.x"), at("w.y"), "ink", size, xanchor="center", yshift=20, **covered),
+            note(at("w.you"), at("w.x"), at("w.y"), "ink", size, xanchor=at("w.you_anchor"), yshift=20, **covered),
             disc(at("w.x"), at("w.y")),
         ],
     }

@@ -197,6 +197,15 @@ def test_curves_of_the_pin_are_dashed_and_have_their_word():
             assert {"pin: prefill", "pin: decode step"} <= {note["text"] for note in figure["layout"]["annotations"]}
 
 
+@pytest.mark.parametrize("tokens", [128, 1_048_576])
+def test_marks_at_either_end_of_the_prompt_axis_stand_on_it(tokens):
+    for name in ("critical", "ratio", "growth"):
+        layout = drawn(name, State(Scenario(prompt_tokens=tokens)))["layout"]
+        low, high = layout["xaxis"]["range"]
+        places = [note["x"] for note in layout["annotations"] if note.get("xref") == "x"]
+        assert all(low <= x <= high for x in places), name
+
+
 def test_bars_of_the_pin_stand_hollow_below_those_of_now():
     state = pinned("", "link=ethernet-25&engine=vllm-nixl")
     times, count = hollow(drawn("turn-bars", state))
