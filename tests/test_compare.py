@@ -18,7 +18,7 @@ def said(pinned, this):
 
 
 @given(scenarios())
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_a_scenario_differs_in_nothing_from_itself(scenario):
     found = compare(scenario, scenario)
     assert found.inputs == ()
@@ -27,7 +27,7 @@ def test_a_scenario_differs_in_nothing_from_itself(scenario):
 
 
 @given(scenarios(), scenarios())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_comparing_the_other_way_round_mirrors_everything(a, b):
     there, back = compare(a, b), compare(b, a)
     assert [(c.name, c.pinned, c.this) for c in there.inputs] == [(c.name, c.this, c.pinned) for c in back.inputs]
@@ -43,7 +43,7 @@ def test_comparing_the_other_way_round_mirrors_everything(a, b):
 
 
 @given(scenarios())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_the_terms_of_the_first_token_add_up_to_it(scenario):
     result = evaluate(scenario)
     terms = first_token_terms(plan_of(scenario), result)
@@ -107,7 +107,7 @@ def test_times_far_apart_keep_their_own_units():
 
 
 @given(scenarios(longest=4096), scenarios(longest=4096), st.sampled_from(["prompt_tokens", "batch"]))
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_changes_over_a_slider_are_those_at_each_of_its_positions(a, b, name):
     values = (getattr(a, name), 777)
     for value, found in zip(values, changes_over(a, b, name, values), strict=True):

@@ -38,7 +38,7 @@ def pinned(this="", pin="defaults"):
 
 
 @given(scenarios(), scenarios())
-@settings(max_examples=30)
+@settings(max_examples=12)
 def test_both_scenarios_survive_the_link_and_a_swap_exchanges_them(a, b):
     state = State(a, Turn(delta_tokens=7), pin=State(b))
     back = linked(state.query())
