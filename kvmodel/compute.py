@@ -9,7 +9,7 @@ fitted by `tests/fit_derates.py` to published operator-table latencies. Times ca
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from kvmodel.allreduce import short_tokens
@@ -22,7 +22,7 @@ from kvmodel.placement import Placement
 from kvmodel.records.derates import PhaseFit
 from kvmodel.records.model import LayerGroup, ModelSpec, Moe
 from kvmodel.registry import derates
-from kvmodel.terms import ALL_REDUCE, DECODE_TERMS, MATMUL, PREFILL_TERMS, WEIGHTS, decode_terms, first_pairs, passes, prefill_terms
+from kvmodel.terms import ACROSS, ALL_REDUCE, DECODE_TERMS, MATMUL, PREFILL_TERMS, WEIGHTS, decode_terms, first_pairs, passes, prefill_terms
 from kvmodel.work import Work
 
 GRID_BELOW_MEASURED = 0.22
@@ -150,10 +150,45 @@ def phase_time(place: Placement, phase: str) -> PhaseTime:
     return PhaseTime(layers, k[WEIGHTS] * sweep, k[MATMUL] * per_request, flop, error, rough)
 
 
+@dataclass(frozen=True, slots=True)
+class TermTime:
+    """One term of a phase's time model, by itself."""
+
+    name: str
+    """Of `PREFILL_TERMS` or `DECODE_TERMS`; `HEAD` for the LM head."""
+    constants: tuple[float, ...]
+    """What its time at peak is multiplied with; both where it overlaps the weight sweep, none of the LM head."""
+    time: PhaseTime
+    """The model with this term alone."""
+
+
+HEAD = "LM head"
+
+
+def term_times(place: Placement, phase: str) -> tuple[TermTime, ...]:
+    """The time model of a phase term by term: their times add up to that of `phase_time`.
+
+    Multiplication and the weight sweep overlap and are one term, under the name of the first.
+    """
+    fit, error, rough = _fit(place, phase)
+    k = dict(zip(PREFILL_TERMS if phase == "prefill" else DECODE_TERMS, fit.constants, strict=True))
+    across = k[ACROSS] if place.spans_nodes else 1.0
+    whole, found = phase_time(place, phase), []
+    for name in k:
+        if name in (ACROSS, WEIGHTS):
+            continue
+        names = (MATMUL, WEIGHTS) if name == MATMUL else (name, ACROSS)
+        only = {other: value if other in names else 0.0 for other, value in k.items()}
+        layers = tuple(_layer_time(place, group, phase, only) for group in place.model.groups)
+        constants = (k[MATMUL], k[WEIGHTS]) if name == MATMUL else (k[name] * (across if name in ALL_REDUCE else 1.0),)
+        found.append(TermTime(name, constants, PhaseTime(layers, 0.0, 0.0, 0.0, error, rough)))
+    return (*found, TermTime(HEAD, (), replace(whole, layers=())))
+
+
 def _layer_time(place: Placement, group: LayerGroup, phase: str, k: dict[str, float]) -> LayerTime:
     """One layer's terms with the constants `k` applied."""
     terms = dict(zip(k, (prefill_terms if phase == "prefill" else decode_terms)(place, group), strict=False))
-    across = k["across nodes"] if place.spans_nodes else 1.0
+    across = k[ACROSS] if place.spans_nodes else 1.0
     seconds = Work()
     for name, term in terms.items():
         if name not in (WEIGHTS, MATMUL):
