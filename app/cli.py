@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import kvmodel
 from app import answers
+from app.explain_command import FIGURES_OF, HELP, with_explanations
 from app.flags import field_help, read_flags
 from app.model_names import find, named
 from kvmodel import registry
@@ -68,6 +69,8 @@ def _parser() -> argparse.ArgumentParser:
         )  # fmt: skip
         command.set_defaults(run=run)
         command.add_argument("--json", action="store_true", help="print one JSON object, in base units")
+        if name in FIGURES_OF:
+            command.add_argument("--explain", nargs="?", const="", metavar="FIGURE", help=HELP)
         if name == "model":
             command.add_argument("model_name", metavar="ID|config.json", help="id or alias of a model, or a configuration file")
         if name == "list":
@@ -100,23 +103,24 @@ def scenario_of(texts: dict[str, str]) -> Scenario:
     return from_text(others).with_changes(model=find(name).model)
 
 
-def _evaluate(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
+def _evaluate(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     scenario = _scenario(rest)
     result = kvmodel.evaluate(scenario)
     shown = {name: value if isinstance(value, str | int | float | None) else value.id for name, value in scenario}
     tree = result.as_dict()
     head = {"scenario": shown, "feasible": tree.pop("feasible"), "reason": tree.pop("reason")}
-    return {**head, **tree, "version": kvmodel.__version__}, answers.evaluation_text(scenario, result)
+    found = {**head, **tree, "version": kvmodel.__version__}
+    return with_explanations(options, (found, answers.evaluation_text(scenario, result)), scenario)
 
 
-def _critical(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
+def _critical(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     scenario = _scenario(rest)
     result, reason = kvmodel.critical_lengths(scenario), kvmodel.evaluate(scenario).reason
     found = {**result.as_dict(), "feasible": not reason, "reason": reason}
-    return found, answers.critical_text(scenario, result) + answers.infeasible_text(reason)
+    return with_explanations(options, (found, answers.critical_text(scenario, result) + answers.infeasible_text(reason)), scenario)
 
 
-def _turn(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
+def _turn(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     texts = read_flags(rest, list(dict.fromkeys([*Turn.model_fields, *Scenario.model_fields])))
     asked = parse_text(Turn, {name: text for name, text in texts.items() if name in Turn.model_fields})
     scenario = scenario_of({name: text for name, text in texts.items() if name not in Turn.model_fields})
@@ -124,16 +128,18 @@ def _turn(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     whole = scenario.with_changes(prompt_tokens=asked.history_tokens + asked.delta_tokens)
     reason = kvmodel.evaluate(whole).reason
     found = {**result.as_dict(), "feasible": not reason, "reason": reason}
-    return found, answers.turn_text(scenario, asked, result) + answers.infeasible_text(reason)
+    text = answers.turn_text(scenario, asked, result) + answers.infeasible_text(reason)
+    return with_explanations(options, (found, text), scenario, asked)
 
 
-def _wire(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
+def _wire(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     from app.wire_command import wire_json, wire_text
 
     texts = read_flags(rest, [*Traffic.model_fields, *Scenario.model_fields])
     asked = parse_text(Traffic, {name: text for name, text in texts.items() if name in Traffic.model_fields})
-    found = wire_json(scenario_of({name: text for name, text in texts.items() if name not in Traffic.model_fields}), asked)
-    return found, wire_text(found) + answers.infeasible_text(found["reason"])
+    scenario = scenario_of({name: text for name, text in texts.items() if name not in Traffic.model_fields})
+    found = wire_json(scenario, asked)
+    return with_explanations(options, (found, wire_text(found) + answers.infeasible_text(found["reason"])), scenario)
 
 
 def _model(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:

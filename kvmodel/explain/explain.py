@@ -8,7 +8,7 @@ from typing import Any
 from kvmodel.explain import of_bytes, of_lengths, of_phases, of_tokens, of_turns, of_wire_time
 from kvmodel.explain.figures import FIGURES, Case, Figure, find_figure
 from kvmodel.explain.record import Explanation, Formula
-from kvmodel.explain.remedies import remedies_of
+from kvmodel.explain.remedies import is_met, remedies_of
 from kvmodel.scenario import Scenario, need_scenario
 from kvmodel.turn import Turn
 
@@ -52,6 +52,7 @@ def explained(figure: Figure, case: Case) -> Explanation:
         terms=formula.parts,
         inputs=formula.given,
         goal=figure.goal.words,
+        met=is_met(figure, value),
         remedies=remedies,
         nearest=nearest,
         left_out=LEFT_OUT["bytes" if figure.unit == "B" else "times"],

@@ -87,8 +87,8 @@ def of_wire(case: Case) -> Formula:
         asked(s, "decode_held_tokens", "h", "tokens", known),
         of_engine(plan, s, "skips_held", "", "yes" if plan.engine.skips_held else "no"),
         asked(s, "wire_dtype", "c"),
-        asked(s, "prefill_tp", "p"),
-        asked(s, "decode_tp", "d"),
+        asked(s, "prefill_tp", ""),
+        asked(s, "decode_tp", ""),
     ]
     latent = any(isinstance(group.attention, Mla | Compressed) for group in plan.model.groups)
     given += [of_engine(plan, s, "mla_copies", "", plan.engine.mla_copies)] if latent else []

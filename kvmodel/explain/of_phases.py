@@ -128,7 +128,7 @@ def _side_inputs(case: Case, phase: str, timed: Timed) -> list[Given]:
         of_model(plan, s, "Layers", "L", plan.model.layers),
         of_model(plan, s, "Width of the residual stream", "", plan.model.hidden),
         _weight_dtype(case),
-        asked(s, f"{phase}_tp", "TP"),
+        asked(s, f"{phase}_tp", ""),
         stated(f"Peak in {place.matmul_dtype}, {gpu.name}", "", place.peak, "FLOP/s", gpu, "accelerators.toml"),
         stated(f"Memory bandwidth, {gpu.name}", "", gpu.hbm_bandwidth, "B/s", gpu, "accelerators.toml"),
         stated(f"To the node's other GPUs, {gpu.name}", "", gpu.scale_up_bandwidth, "B/s", gpu, "accelerators.toml"),

@@ -79,5 +79,5 @@ def _bytes_inputs(case: Case) -> list[Given]:
     return [
         computed("KV bytes a token", "B_token", case.plan.cache.bytes_per_token, "B"),
         asked(case.scenario, "batch", "q"),
-        asked(case.scenario, "decode_tp", "TP"),
+        asked(case.scenario, "decode_tp", ""),
     ]

@@ -96,6 +96,8 @@ class Explanation:
     """Values put in."""
     goal: str
     """What the remedies reach: `Halve it` or, where more is better, another."""
+    met: bool
+    """Whether nothing is left to better: the goal holds already, or the figure is none at all."""
     remedies: tuple[Remedy, ...]
     nearest: Remedy | None
     """Where nothing reaches the goal: the single change that comes nearest, if one comes nearer."""

@@ -25,7 +25,7 @@ NOTICED = 0.995
 def remedies_of(figure: Figure, case: Case) -> tuple[tuple[Remedy, ...], Remedy | None]:
     """(changes that reach the figure's goal, each of one input; where there are none, the one that comes nearest)."""
     now = figure.value(case)
-    if not now or figure.goal.reached(now, now):
+    if is_met(figure, now):
         return (), None
     found, nearest = [], None
     for lever in levers(case, figure.family):
@@ -35,6 +35,11 @@ def remedies_of(figure: Figure, case: Case) -> tuple[tuple[Remedy, ...], Remedy 
             nearest = min((r for r in (nearest, near) if r), key=_closeness, default=None)
     some = tuple(found)
     return some, None if some else nearest
+
+
+def is_met(figure: Figure, now: Any) -> bool:
+    """Whether nothing is left to better of a figure."""
+    return not now or figure.goal.reached(now, now)
 
 
 def _closeness(remedy: Remedy) -> float:
