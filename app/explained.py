@@ -79,6 +79,11 @@ def term_text(value: float, unit: str) -> str:
     return (MINUS if value < 0 else "") + bytes_text(abs(value)) if unit == "B" else value_text(value, unit)
 
 
+def share_of(share: float) -> str:
+    """A part's share of all that is added; of what is taken off it is negative."""
+    return (MINUS if share < 0 else "") + share_text(abs(share))
+
+
 def _sum(values: Sequence[float], unit: str) -> str:
     """Values as a sum, times in one unit where that can be read."""
     shared, most = shared_time_unit(*values), max(map(abs, values))
@@ -95,6 +100,8 @@ def from_text(given: Given) -> str:
 
 def remedy_text(remedy: Remedy, unit: str) -> str:
     """A change and what the figure would be."""
+    if unit == "ranges":
+        return remedy.change
     share = "" if remedy.share is None else f", {share_text(remedy.share)} of now"
     return f"{remedy.change}: {value_text(remedy.value, unit)}{share}"
 
@@ -123,9 +130,7 @@ def explanation_text(told: Explanation) -> str:
     lines = [f"{told.name} ({told.figure}): {headline(told)}", f"  {told.words}", f"  {told.symbols}"]
     lines += [f"    {filled_text(told)}"] if filled_text(told) else []
     if len(told.terms) > 1:
-        terms = [
-            (p.name, term_text(p.value, told.unit), share_text(p.share) if p.share >= 0 else "", p.how or p.symbol) for p in told.terms
-        ]
+        terms = [(p.name, term_text(p.value, told.unit), share_of(p.share), p.how or p.symbol) for p in told.terms]
         lines += ["  Terms", *_columns(terms)]
     put_in = [(f"{g.name} {g.symbol}".strip(), value_text(g.value, g.unit), from_text(g)) for g in told.inputs]
     lines += ["  Values put in", *_columns(put_in)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kvmodel.explain.figures import FIGURES, Case
 from kvmodel.explain.record import Given, Origin
 from kvmodel.plan import Plan
 from kvmodel.records.base import Sourced
@@ -27,6 +28,16 @@ def _title(record: type[Inputs], field: str) -> str:
 def computed(name: str, symbol: str, value: Any, unit: str, why: str = "") -> Given:
     """A value that the model makes from others."""
     return Given(name, symbol, value, unit, "computed", why)
+
+
+SEE = "see "
+"""What begins the row of a value that is a figure of its own, before the figure's id."""
+
+
+def of_figure(case: Case, figure: str, symbol: str) -> Given:
+    """A value that is a figure of its own, explained there."""
+    own = FIGURES[figure]
+    return computed(own.name, symbol, own.value(case), own.unit, SEE + figure)
 
 
 def stated(name: str, symbol: str, value: Any, unit: str, row: Sourced, file: str, source: str = "") -> Given:

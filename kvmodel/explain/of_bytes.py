@@ -7,7 +7,7 @@ from dataclasses import replace
 from kvmodel.cache import LayerCache
 from kvmodel.dtypes import BYTES_PER_ELEMENT
 from kvmodel.explain.figures import Case
-from kvmodel.explain.given import asked, computed, of_engine, of_model, once
+from kvmodel.explain.given import asked, computed, of_engine, of_figure, of_model, once
 from kvmodel.explain.record import Formula, Given, parts_of
 from kvmodel.progress import cut
 from kvmodel.records.model import Compressed, LayerGroup, Linear, Mla, NoAttention
@@ -41,7 +41,6 @@ def of_token(case: Case) -> Formula:
         if cache.indexer:
             symbols.append("L·i")
             rows.append((f"Index keys of {count:,} layers", "L·i", count * cache.indexer, f"{count:,} × {cache.indexer:g} B"))
-    whole = case.result.kv.bytes_per_token
     words = (
         "For each layer whose cache grows, the bytes of one token's row: its KV heads times the elements of a key and a value, "
         "or one latent row."
@@ -49,20 +48,19 @@ def of_token(case: Case) -> Formula:
     no = [("No layer's cache grows", "0", 0.0, "")]
     symbol = " + ".join(dict.fromkeys(symbols)) or "0"
     filled = " + ".join(row[3] for row in rows)
-    return Formula(words, f"B_token = {symbol}", parts_of(rows or no, whole), _dimensions(case, growing=True), filled)
+    return Formula(words, f"B_token = {symbol}", parts_of(rows or no), _dimensions(case, growing=True), filled)
 
 
 def of_prompt(case: Case) -> Formula:
     """Cache of the prompt, one copy, one request."""
     n = case.amounts.prompt_tokens
-    whole = case.result.kv.prompt_bytes
     words = (
         "Growing bytes for each token, windows and local chunks up to their length, states once; exact in tokens, one copy, one request."
     )
     rows = _by_kind(case, n, n)
     symbols = " + ".join(symbol for _, symbol, value, _ in rows if value) or "0"
     given = (asked(case.scenario, "prompt_tokens", "n", "tokens"), *_coefficients(case), *_dimensions(case))
-    return Formula(words, f"B_prompt = {symbols}", parts_of(rows, whole), once(list(given)))
+    return Formula(words, f"B_prompt = {symbols}", parts_of(rows), once(list(given)))
 
 
 def of_wire(case: Case) -> Formula:
@@ -83,7 +81,7 @@ def of_wire(case: Case) -> Formula:
     words = "The cache of all prompts of the batch that decode does not hold, in the wire's format, once for every rank that needs a copy."
     given = [
         asked(s, "batch", "q"),
-        computed("KV bytes of the prompt", "B_prompt", case.result.kv.prompt_bytes, "B", "explained by itself"),
+        of_figure(case, "kv.prompt_bytes", "B_prompt"),
         asked(s, "decode_held_tokens", "h", "tokens", known),
         of_engine(plan, s, "skips_held", "", "yes" if plan.engine.skips_held else "no"),
         asked(s, "wire_dtype", "c"),
@@ -92,7 +90,7 @@ def of_wire(case: Case) -> Formula:
     ]
     latent = any(isinstance(group.attention, Mla | Compressed) for group in plan.model.groups)
     given += [of_engine(plan, s, "mla_copies", "", plan.engine.mla_copies)] if latent else []
-    return Formula(words, "B_wire = q·B_prompt − B_held − (1 − c)·B_kv + copies", parts_of(rows, whole), once(given))
+    return Formula(words, "B_wire = q·B_prompt − B_held − (1 − c)·B_kv + copies", parts_of(rows), once(given))
 
 
 def _grouped(case: Case) -> list[tuple[LayerGroup, LayerCache, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kvmodel.explain.figures import Case
-from kvmodel.explain.given import asked, computed, of_engine, once
+from kvmodel.explain.given import asked, computed, of_engine, of_figure, once
 from kvmodel.explain.of_wire_time import wire_inputs
 from kvmodel.explain.record import Formula, Given
 from kvmodel.flips import GAP_MARK
@@ -22,7 +22,7 @@ def of_step_length(case: Case, found: int | None) -> Formula:
         given.append(computed(f"Transfer at {n:,} tokens", "t_wire", at.transfer.seconds, "s"))
         given.append(computed(f"Decode step at {n:,} tokens", "t_step", at.decode.step_seconds, "s"))
     rest = [row for row in wire_inputs(case) if row.symbol != "B"]
-    per_token = computed("KV bytes a token", "B_token", case.result.kv.bytes_per_token, "B")
+    per_token = of_figure(case, "kv.bytes_per_token", "B_token")
     given += [per_token, *rest, asked(case.scenario, "decode_batch", "")]
     return Formula(words, "least n with t_wire(n) ≥ t_step(n)", (), once(given))
 
@@ -32,8 +32,8 @@ def of_bandwidth(case: Case) -> Formula:
     r = case.result
     words = "The bandwidth of all lanes together at which the bytes take as long as prefill: with less, no overlap hides them."
     given = (
-        computed("Bytes on the wire", "B", r.kv.wire_bytes, "B"),
-        computed("Prefill time", "t_prefill", r.prefill.seconds, "s"),
+        of_figure(case, "kv.wire_bytes", "B"),
+        of_figure(case, "prefill.seconds", "t_prefill"),
         asked(case.scenario, "prompt_tokens", "n", "tokens"),
         asked(case.scenario, "batch", ""),
     )

@@ -65,7 +65,7 @@ def of_prefill(case: Case) -> Formula:
         *([computed("Tokens of a pass, each request", "", chunk, "tokens", "chunk tokens over the batch")] if chunk else []),
         *_side_inputs(case, "prefill", timed),
     ]
-    return _sum("t_prefill = ", words, timed, r.prefill.seconds, given, (r.prefill.low, r.prefill.high))
+    return _sum("t_prefill = ", words, timed, given, (r.prefill.low, r.prefill.high))
 
 
 def of_step(case: Case) -> Formula:
@@ -76,7 +76,7 @@ def of_step(case: Case) -> Formula:
     timed = _timed(case, "decode", lambda t: t.step(a.prompt_tokens, a.decode_batch))
     words = "Weights and cache read from device memory, kernel launches and all-reduce, each at datasheet peak times a fitted constant."
     given = [asked(s, "prompt_tokens", "n", "tokens"), asked(s, "decode_batch", "q"), *_side_inputs(case, "decode", timed)]
-    return _sum("t_step = ", words, timed, r.decode.step_seconds, given, (r.decode.low, r.decode.high))
+    return _sum("t_step = ", words, timed, given, (r.decode.low, r.decode.high))
 
 
 def of_tpot(case: Case) -> Formula:
@@ -88,13 +88,13 @@ def of_tpot(case: Case) -> Formula:
     words = "The mean of the decode steps that make tokens 2 to the last, the context growing by one each."
     lengths = [asked(s, "prompt_tokens", "n", "tokens"), asked(s, "output_tokens", "", "tokens"), asked(s, "decode_batch", "q")]
     low, high = (end / r.decode.step_seconds * r.tpot_seconds for end in (r.decode.low, r.decode.high))
-    return _sum("TPOT = mean of ", words, timed, r.tpot_seconds, [*lengths, *_side_inputs(case, "decode", timed)], (low, high))
+    return _sum("TPOT = mean of ", words, timed, [*lengths, *_side_inputs(case, "decode", timed)], (low, high))
 
 
 def _measured(case: Case, field: str, symbol: str, seconds: float) -> Formula:
     words = "You measured it: your time stands in place of the modelled one."
     given = (asked(case.scenario, field, symbol, "s"),)
-    return Formula(words, f"{symbol} = your measurement", parts_of([("Your measurement", symbol, seconds, "")], seconds), given)
+    return Formula(words, f"{symbol} = your measurement", parts_of([("Your measurement", symbol, seconds, "")]), given)
 
 
 def _timed(case: Case, phase: str, clock: Clock) -> Timed:
@@ -103,11 +103,11 @@ def _timed(case: Case, phase: str, clock: Clock) -> Timed:
     return [(term, seconds) for term, seconds in found if seconds]
 
 
-def _sum(head: str, words: str, timed: Timed, whole: float, given: list[Given], band: tuple[float, float]) -> Formula:
+def _sum(head: str, words: str, timed: Timed, given: list[Given], band: tuple[float, float]) -> Formula:
     """A time as the sum of its terms; a band that is none is left out."""
     rows = [(NAMES[term.name], SYMBOLS[term.name], seconds, _how(term, seconds)) for term, seconds in timed]
     symbols = head + " + ".join(symbol for _, symbol, _, _ in rows)
-    return Formula(words, symbols, parts_of(rows, whole), once(given), band=band if band[0] != band[1] else None)
+    return Formula(words, symbols, parts_of(rows), once(given), band=band if band[0] != band[1] else None)
 
 
 def _how(term: TermTime, seconds: float) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from kvmodel.explain.bands import band_of
 from kvmodel.explain.figures import Case
-from kvmodel.explain.given import asked, computed, of_engine, once
+from kvmodel.explain.given import asked, of_engine, of_figure, once
 from kvmodel.explain.of_wire_time import fixed_inputs
 from kvmodel.explain.record import Formula, Given, parts_of
 
-ITSELF = "explained by itself"
 Row = tuple[str, str, float, str]
 
 
@@ -22,17 +21,16 @@ def of_first(case: Case) -> Formula:
         else "Prefill, then what is exposed of the transfer, the engine's fixed times, and one decode step where decode makes the token."
     )
     symbols = "TTFT = " + " + ".join(symbol for _, symbol, value, _ in rows if value or symbol == "t_prefill")
-    whole = case.result.ttft_seconds
-    return Formula(words, symbols, parts_of(rows, whole), once(given), band=band_of(case, lambda course: course.ttft))
+    return Formula(words, symbols, parts_of(rows), once(given), band=band_of(case, lambda course: course.ttft))
 
 
 def of_second(case: Case) -> Formula:
     """From arrival to the second token."""
-    rows, whole = _second_rows(case), case.result.second_token_seconds
+    rows = _second_rows(case)
     words = "The first token and one mean decode step; where prefill releases the first token, the gap falls between the two."
     symbols = "t₂ = " + " + ".join(symbol for _, symbol, value, _ in rows if value)
     given = [*_phase_inputs(case), _tpot(case)]
-    return Formula(words, symbols, parts_of(rows, whole), once(given), band=band_of(case, lambda course: course.second))
+    return Formula(words, symbols, parts_of(rows), once(given), band=band_of(case, lambda course: course.second))
 
 
 def of_last(case: Case) -> Formula:
@@ -45,7 +43,7 @@ def of_last(case: Case) -> Formula:
         rest = ("Tokens 3 to the last", "(g − 2)·TPOT", (output - 2) * r.tpot_seconds, f"{output - 2:,} × {r.tpot_seconds * 1e3:.4g} ms")
         rows, symbols = [*_second_rows(case), rest], "t_last = t₂ + (g − 2)·TPOT"
     words = "The second token, then one mean decode step for each further token."
-    return Formula(words, symbols, parts_of(rows, r.request_seconds), once(given))
+    return Formula(words, symbols, parts_of(rows), once(given))
 
 
 def _first_rows(case: Case) -> list[Row]:
@@ -73,16 +71,16 @@ def _gap_rows(case: Case) -> list[Row]:
 
 
 def _phase_inputs(case: Case) -> list[Given]:
-    r, plan, s = case.result, case.plan, case.scenario
+    plan, s = case.plan, case.scenario
     return [
-        computed("Prefill time", "t_prefill", r.prefill.seconds, "s", ITSELF),
-        computed("Exposed transfer", "t_exposed", r.transfer.exposed_seconds, "s", ITSELF),
+        of_figure(case, "prefill.seconds", "t_prefill"),
+        of_figure(case, "transfer.exposed_seconds", "t_exposed"),
         *fixed_inputs(case),
-        computed("Decode step", "t_step", r.decode.step_seconds, "s", ITSELF),
+        of_figure(case, "decode.step_seconds", "t_step"),
         of_engine(plan, s, "first_token", "", plan.engine.first_token),
         of_engine(plan, s, "released_by", "", plan.engine.released_by),
     ]
 
 
 def _tpot(case: Case) -> Given:
-    return computed("Time per output token", "TPOT", case.result.tpot_seconds, "s", ITSELF)
+    return of_figure(case, "tpot_seconds", "TPOT")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kvmodel.designs import LOCAL_PREFILL_SHARE
 from kvmodel.explain.figures import Case
-from kvmodel.explain.given import asked, computed, of_engine, once
+from kvmodel.explain.given import asked, computed, of_engine, of_figure, once
 from kvmodel.explain.of_wire_time import lane_inputs
 from kvmodel.explain.record import Formula, Given, parts_of
 
@@ -28,15 +28,14 @@ def of_first_token(case: Case, name: str) -> Formula:
     ]
     edges = [computed(f"{e.source} → {e.target}", "", e.seconds, "s", "bytes over the link") for e in d.edges if e.bytes]
     given = [*_turn_inputs(case), computed("Tokens computed", "", d.prefill_tokens, "tokens"), *edges, *lane_inputs(case)]
-    return Formula(FIRST[name], "TTFT = t_prefill + t_wait + t_step", parts_of(rows, d.ttft_seconds), once(given))
+    return Formula(FIRST[name], "TTFT = t_prefill + t_wait + t_step", parts_of(rows), once(given))
 
 
 def of_all_edges(case: Case, name: str) -> Formula:
     """KV bytes over all edges of a design."""
-    d = case.design[name]
     given = [*_turn_inputs(case), *_bytes_inputs(case)]
     words = f"{FIRST[name]} Every edge counts with its copies; text carries none."
-    return Formula(words, "B_wire = Σ edges", parts_of(_edge_rows(case, name), d.wire_bytes), once(given))
+    return Formula(words, "B_wire = Σ edges", parts_of(_edge_rows(case, name)), once(given))
 
 
 def of_unique(case: Case, name: str) -> Formula:
@@ -45,7 +44,7 @@ def of_unique(case: Case, name: str) -> Formula:
     again = ("The same tokens again, and copies", "− repeated", d.unique_bytes - d.wire_bytes, "")
     words = f"{FIRST[name]} Each token's KV counts once, however many edges it takes."
     given = [*_turn_inputs(case), *_bytes_inputs(case)]
-    return Formula(words, "B = Σ edges − repeated", parts_of([*_edge_rows(case, name), again], d.unique_bytes), once(given))
+    return Formula(words, "B = Σ edges − repeated", parts_of([*_edge_rows(case, name), again]), once(given))
 
 
 def of_stall(case: Case) -> Formula:
@@ -54,7 +53,7 @@ def of_stall(case: Case) -> Formula:
     words = "Where decode computes the turn itself, a request beside it waits for one prefill chunk, or for all of it where none is stated."
     rows = [("Prefill on the decode side", "t_prefill", d.stall_seconds, f"{d.prefill_tokens:,} tokens")]
     chunk = [of_engine(case.plan, case.scenario, "chunk_tokens", "", case.plan.chunk, "tokens")] if case.plan.chunk else []
-    return Formula(words, "t_stall = t_prefill(min(new, chunk))", parts_of(rows, d.stall_seconds), once([*_turn_inputs(case), *chunk]))
+    return Formula(words, "t_stall = t_prefill(min(new, chunk))", parts_of(rows), once([*_turn_inputs(case), *chunk]))
 
 
 def _edge_rows(case: Case, name: str) -> list[tuple[str, str, float, str]]:
@@ -77,7 +76,7 @@ def _turn_inputs(case: Case) -> list[Given]:
 
 def _bytes_inputs(case: Case) -> list[Given]:
     return [
-        computed("KV bytes a token", "B_token", case.plan.cache.bytes_per_token, "B"),
+        of_figure(case, "kv.bytes_per_token", "B_token"),
         asked(case.scenario, "batch", "q"),
         asked(case.scenario, "decode_tp", ""),
     ]

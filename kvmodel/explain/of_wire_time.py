@@ -5,7 +5,7 @@ from __future__ import annotations
 from kvmodel.breakdown import Term, gap_terms, transfer_terms
 from kvmodel.explain.bands import band_of
 from kvmodel.explain.figures import Case
-from kvmodel.explain.given import asked, computed, of_engine, of_link, once, stated
+from kvmodel.explain.given import asked, computed, of_engine, of_figure, of_link, once, stated
 from kvmodel.explain.record import Formula, Given, Part, parts_of
 from kvmodel.registry import transports
 
@@ -41,7 +41,7 @@ def of_transfer(case: Case) -> Formula:
     """The whole batch on the slowest lane, nothing overlapped."""
     terms = transfer_terms(case.plan, case.amounts)
     r = case.result
-    parts = _parts(case, terms, r.transfer.seconds)
+    parts = _parts(case, terms)
     words = "Bytes over the bandwidth of all lanes, and what engine and link add to it; the link's latency once, after the last byte."
     symbols = "t_wire = " + " + ".join(part.symbol for part in parts)
     filled = ""
@@ -54,11 +54,10 @@ def of_exposed(case: Case) -> Formula:
     """What is left of the transfer after prefill."""
     terms = gap_terms(case.plan, case.amounts)
     kept = tuple(term for term in terms if term.id not in ("handoff", "admission", "handshake"))
-    whole = case.result.transfer.exposed_seconds
     words = f"The transfer, less what hides behind prefill. {_overlap_words(case)}"
     given = [*wire_inputs(case), *_overlap_inputs(case)]
     band = band_of(case, lambda course: course.exposed)
-    return Formula(words, "t_exposed = t_wire − hidden", _parts(case, kept, whole), once(given), band=band)
+    return Formula(words, "t_exposed = t_wire − hidden", _parts(case, kept), once(given), band=band)
 
 
 def of_gap(case: Case) -> Formula:
@@ -66,7 +65,7 @@ def of_gap(case: Case) -> Formula:
     plan, s = case.plan, case.scenario
     words = f"The exposed transfer and the fixed times of the engine. {_overlap_words(case)}"
     given = [*wire_inputs(case), *_overlap_inputs(case), *fixed_inputs(case)]
-    parts = _parts(case, gap_terms(plan, case.amounts), case.result.gap_seconds)
+    parts = _parts(case, gap_terms(plan, case.amounts))
     band = band_of(case, lambda course: course.gap)
     symbols = "gap = t_wire − hidden + t_handoff + t_admission" + (" + t_handshake" if s.contact == "first" else "")
     return Formula(words, symbols, parts, once(given), band=band)
@@ -86,9 +85,9 @@ def fixed_inputs(case: Case) -> list[Given]:
 
 def wire_inputs(case: Case) -> list[Given]:
     """What the transfer's terms come from; those of terms that are nothing are left out."""
-    plan, s, r = case.plan, case.scenario, case.result
+    plan, s = case.plan, case.scenario
     some = {term.id for term in transfer_terms(plan, case.amounts) if term.seconds}
-    rows = [computed("Bytes on the wire", "B", r.kv.wire_bytes, "B", "explained by itself"), *lane_inputs(case)]
+    rows = [of_figure(case, "kv.wire_bytes", "B"), *lane_inputs(case)]
     if s.link_gbytes_per_s is None:
         share = 1.0 if plan.engine.nominal_link else plan.link.achieved
         rows.append(of_link(plan, s, "achieved", "a", share, "", plan.link.achieved_source))
@@ -169,7 +168,7 @@ def _overlap_inputs(case: Case) -> list[Given]:
     rows = [of_engine(plan, s, "overlap", "", plan.overlap)]
     if plan.overlap == "serial":
         return rows
-    rows.append(computed("Prefill time", "t_prefill", case.result.prefill.seconds, "s", "explained by itself"))
+    rows.append(of_figure(case, "prefill.seconds", "t_prefill"))
     return [*rows, *([of_engine(plan, s, "chunk_tokens", "", plan.chunk, "tokens")] if plan.chunk else [])]
 
 
@@ -178,5 +177,5 @@ def _symbol(case: Case, term: Term) -> str:
     return "max(m·o − send, 0)" if hides else SYMBOLS[term.id]
 
 
-def _parts(case: Case, terms: tuple[Term, ...], whole: float) -> tuple[Part, ...]:
-    return parts_of([(term.name, _symbol(case, term), float(term.seconds), "") for term in terms], whole)
+def _parts(case: Case, terms: tuple[Term, ...]) -> tuple[Part, ...]:
+    return parts_of([(term.name, _symbol(case, term), float(term.seconds), "") for term in terms])

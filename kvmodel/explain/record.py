@@ -20,7 +20,7 @@ class Part:
     value: float
     """In the unit of the figure; what is taken off is negative."""
     share: float
-    """Of the figure; 0 where the figure is 0."""
+    """Of all that is added, negative where it is taken off; 0 where nothing is added."""
     how: str = ""
     """With values put in, where that says more than the symbol."""
 
@@ -111,7 +111,8 @@ class Explanation:
         return tree
 
 
-def parts_of(rows: list[tuple[str, str, float, str]], whole: float) -> tuple[Part, ...]:
+def parts_of(rows: list[tuple[str, str, float, str]]) -> tuple[Part, ...]:
     """Parts from (name, symbol, value, how) rows; those that are nothing are left out unless all are."""
     some = [row for row in rows if row[2]] or rows[:1]
-    return tuple(Part(name, symbol, float(value), float(value) / whole if whole else 0.0, how) for name, symbol, value, how in some)
+    added = sum(max(float(value), 0.0) for _, _, value, _ in some)
+    return tuple(Part(name, symbol, float(value), float(value) / added if added else 0.0, how) for name, symbol, value, how in some)
