@@ -8,6 +8,8 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Literal
 
+import numpy as np
+
 from kvmodel.critical import critical_bandwidth, intervals, length_tests
 from kvmodel.designs import Design
 from kvmodel.errors import UnknownNameError
@@ -20,6 +22,8 @@ from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario
 from kvmodel.turn import Turn, designs
 
 Family = Literal["request", "critical", "turn"]
+LOOKED_AT = 64
+"""Prompt lengths looked at to tell whether a change may reach the goal of a critical length."""
 ALWAYS = ((1, MAX_PROMPT_TOKENS),)
 """Ranges that hold every prompt length."""
 
@@ -105,22 +109,31 @@ class Figure:
     family: Family
     goal: Goal = HALF
 
-    def value(self, case: Case, *, coarse: bool = False) -> Any:
-        """The number that the command prints; `coarse` finds lengths on a wider grid, for a first try."""
+    def value(self, case: Case) -> Any:
+        """The number that the command prints."""
         if self.family == "request":
             return attrgetter(self.id)(case.result)
         if self.family == "turn":
             design, _, name = self.id.partition(".")
             return getattr(case.design[design], name)
-        return _critical(self.id, case, coarse)
+        return _critical(self.id, case.scenario)
+
+    def may_reach(self, case: Case, now: Any) -> bool:
+        """Whether a critical length may reach the goal: a few lengths are looked at, far cheaper than to find where it turns."""
+        if self.unit == "B/s":
+            return self.goal.reached(now, self.value(case))
+        to = 2 * now - 1 if self.goal is TWICE else MAX_PROMPT_TOKENS
+        looked_at = np.unique(np.geomspace(1, to, LOOKED_AT).astype(np.int64))
+        holds = length_tests(case.scenario)[self.id](looked_at)
+        return bool(np.all(holds)) if self.goal is ALL else not np.any(holds)
 
 
-def _critical(name: str, case: Case, coarse: bool) -> Any:
+@lru_cache(maxsize=256)
+def _critical(name: str, scenario: Scenario) -> Any:
     """A critical length, bandwidth, or ranges of lengths as pairs."""
     if name == "critical_bandwidth_bytes_per_s":
-        return critical_bandwidth(case.plan, case.amounts)
-    test = length_tests(case.scenario)[name]
-    found = intervals(test, dense=64, per_doubling=8) if coarse else intervals(test)
+        return critical_bandwidth(plan_of(scenario), amounts_of(scenario))
+    found = intervals(length_tests(scenario)[name])
     if name == "decode_step_tokens":
         return found[0].from_tokens if found else None
     return tuple((span.from_tokens, span.to_tokens) for span in found)

@@ -15,7 +15,7 @@ from kvmodel.handoff import step_times
 
 Number = Literal["whole", "broken", ""]
 MOST_TP, MOST_LANES, MOST_BLOCK = 64, 64, 1024
-STEPS = 16
+STEPS = 8
 """Values tried of a number before the least is looked for between two of them."""
 
 

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from kvmodel.capacity import capacity
 from kvmodel.errors import KvModelError
-from kvmodel.explain.figures import Case, Figure
+from kvmodel.explain.figures import HALF, Case, Figure
 from kvmodel.explain.levers import Lever, levers
 from kvmodel.explain.record import Remedy
 
@@ -18,6 +19,8 @@ SAYS_NOTHING = {
 }
 """Inputs that would only put another number in the figure's place."""
 
+CLOSE = 2e-4
+"""How close two broken numbers are looked for; they are then written with three digits."""
 NOTICED = 0.995
 """Share of a figure above which a change is none."""
 
@@ -48,57 +51,70 @@ def _closeness(remedy: Remedy) -> float:
 
 def _try(figure: Figure, case: Case, lever: Lever, now: Any) -> tuple[Remedy | None, Remedy | None]:
     """(the lever's least change that reaches the goal, the change that comes nearest to it)."""
+    tried = lever.tried
+    if lever.number and tried and not _reaches(figure, case, lever, tried[-1], now):
+        tried = tried[-1:]
     before: Any = None
-    good: list[Remedy] = []
-    short: list[Remedy] = []
-    for value in lever.tried:
-        remedy = _remedy(figure, case, lever, value, now, coarse=True)
-        if remedy is None:
-            continue
-        if figure.goal.reached(now, remedy.value):
+    good: list[Remedy | None] = []
+    short: list[Remedy | None] = []
+    for value in tried:
+        if _reaches(figure, case, lever, value, now):
             least = _between(figure, case, lever, before, value, now) if lever.number else value
-            exact = _remedy(figure, case, lever, least, now)
-            if exact is not None and figure.goal.reached(now, exact.value):
-                good.append(exact)
-                if not lever.best:
-                    break
-        elif remedy.share is not None and remedy.share < NOTICED:
-            short.append(remedy)
+            good.append(_remedy(figure, case, lever, least, now))
+            if not lever.best:
+                break
+        elif figure.goal is HALF:
+            short.append(_remedy(figure, case, lever, value, now))
         before = value
-    return min(good, key=_closeness, default=None), min(short, key=_closeness, default=None)
+    reached = [remedy for remedy in good if remedy and figure.goal.reached(now, remedy.value)]
+    nearer = [remedy for remedy in short if remedy and _closeness(remedy) < NOTICED]
+    return min(reached, key=_closeness, default=None), min(nearer, key=_closeness, default=None)
 
 
-def _remedy(figure: Figure, case: Case, lever: Lever, value: Any, now: Any, *, coarse: bool = False) -> Remedy | None:
-    """What a change would do; None where it cannot be made, or would not fit where the scenario does."""
-    values = lever.values(value)
+def _reaches(figure: Figure, case: Case, lever: Lever, value: Any, now: Any) -> bool:
+    """Whether a change can be made and reaches the goal; of critical lengths, whether it may."""
+    changed = _changed(figure, case, lever, value)
+    if changed is None:
+        return False
+    return figure.may_reach(changed, now) if figure.goal is not HALF else figure.goal.reached(now, figure.value(changed))
+
+
+def _changed(figure: Figure, case: Case, lever: Lever, value: Any) -> Case | None:
+    """The case with a change; None where it cannot be made, or would not fit where the scenario does."""
     try:
-        changed = case.changed(values)
-        if _fits(figure, case) and not _fits(figure, changed):
-            return None
-        new = figure.value(changed, coarse=coarse)
+        changed = case.changed(lever.values(value))
+        return changed if _fits(figure, changed) or not _fits(figure, case) else None
     except KvModelError:
         return None
+
+
+def _remedy(figure: Figure, case: Case, lever: Lever, value: Any, now: Any) -> Remedy | None:
+    """What a change does; None where it cannot be made."""
+    changed = _changed(figure, case, lever, value)
+    if changed is None:
+        return None
+    new = figure.value(changed)
     share = new / now if isinstance(now, int | float) and isinstance(new, int | float) else None
-    return Remedy(lever.fields[0], lever.words(value), values, new, share)
+    return Remedy(lever.fields[0], lever.words(value), lever.values(value), new, share)
 
 
 def _fits(figure: Figure, case: Case) -> bool:
     """Whether engines accept the scenario and its sides hold it, at the turn's length for a turn."""
     turn = case.turn
     whole = case.changed({"prompt_tokens": turn.history_tokens + turn.delta_tokens}) if figure.family == "turn" else case
-    return bool(whole.result.feasible)
+    memory = capacity(whole.plan, whole.amounts)
+    return not whole.plan.refusal and bool(memory.prefill.fits and memory.decode.fits)
 
 
 def _between(figure: Figure, case: Case, lever: Lever, fails: Any, holds: Any, now: Any) -> Any:
     """The least change between one that falls short and one that reaches the goal."""
     low = fails if fails is not None else _start(case, lever)
     middle: Callable[[Any, Any], Any] = _halfway if lever.number == "whole" else lambda a, b: math.sqrt(a * b)
-    for _ in range(40):
+    while True:
         tried = middle(low, holds)
-        if tried in (low, holds) or (lever.number == "broken" and abs(holds / low - 1) < 1e-6):
+        if tried in (low, holds) or (lever.number == "broken" and abs(holds / low - 1) < CLOSE):
             break
-        remedy = _remedy(figure, case, lever, tried, now, coarse=True)
-        reached = remedy is not None and figure.goal.reached(now, remedy.value)
+        reached = _reaches(figure, case, lever, tried, now)
         low, holds = (low, tried) if reached else (tried, holds)
     return holds if lever.number == "whole" else _rounded(holds, up=holds > low)
 

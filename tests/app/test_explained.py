@@ -137,10 +137,7 @@ def test_every_view_with_charts_has_figures():
     from app.catalog import VIEWS
 
     assert set(view.SHOWN) == set(VIEWS)
-    state = State(Scenario(engine="sglang-mooncake"))
-    for name in VIEWS:
-        for row in view.blocks(state, name, ""):
-            assert row["data-figure"] in FIGURES
+    assert {name for shown in view.SHOWN.values() for name in shown} <= set(FIGURES)
 
 
 # the report of a wrong number
