@@ -91,6 +91,11 @@ def _sum(values: Sequence[float], unit: str) -> str:
     return " ".join(("− " if value < 0 else "+ ") + text for value, text in zip(values, texts, strict=True)).removeprefix("+ ")
 
 
+def named(given: Given) -> str:
+    """A value's name, with its symbol where it has one."""
+    return f"{given.name} ({given.symbol})" if given.symbol else given.name
+
+
 def from_text(given: Given) -> str:
     """Where a value comes from: the reader, a default, a row of `data/` and the day it was checked."""
     where = {"you": "you set it", "default": "default", "computed": "computed", "fit": "fitted"}.get(given.origin, "")
@@ -132,7 +137,7 @@ def explanation_text(told: Explanation) -> str:
     if len(told.terms) > 1:
         terms = [(p.name, term_text(p.value, told.unit), share_of(p.share), p.how or p.symbol) for p in told.terms]
         lines += ["  Terms", *_columns(terms)]
-    put_in = [(f"{g.name} {g.symbol}".strip(), value_text(g.value, g.unit), from_text(g)) for g in told.inputs]
+    put_in = [(named(g), value_text(g.value, g.unit), from_text(g)) for g in told.inputs]
     lines += ["  Values put in", *_columns(put_in)]
     found = list(sources(told.inputs).items())
     lines += ["  Sources", *_columns(found)] if found else []

@@ -88,6 +88,16 @@ def test_times_follow_again_from_the_values_put_in(scenario: Scenario) -> None:
         assert bandwidth["B"] / bandwidth["t_prefill"] == pytest.approx(critical_bandwidth_of(case), rel=1e-12)
 
 
+@pytest.mark.parametrize("changed", [{}, {"lanes": "auto", "shared_by": 3}, {"model": "deepseek-v3", "message_seconds": 1e-5}])
+def test_a_gap_follows_again_from_the_values_put_in(changed: dict[str, Any]) -> None:
+    """vLLM NIXL posts, then sends: bytes over the bandwidth reached, messages, latency once, and the fixed times."""
+    told = explain(Scenario(engine="vllm-nixl", **changed), "gap_seconds")
+    put = by_symbol(told)
+    sends = put["B"] * put.get("s", 1) / (put["n"] * put["a"] * put["W"])
+    again = sends + put["m"] * put["o"] + put["α"] + put["t_handoff"] + put["t_admission"]
+    assert again == pytest.approx(told.value, rel=1e-12)
+
+
 def critical_bandwidth_of(case: Case) -> Any:
     return find_figure("critical", figures_of("critical")).value(case)
 
@@ -178,6 +188,15 @@ def test_what_the_reader_set_is_the_reader_s() -> None:
     measured = explain(scenario, "prefill.seconds")
     assert [(row.name, row.origin, row.value) for row in measured.inputs] == [("Measured prefill", "you", 0.2)]
     assert measured.low is None
+
+
+def test_what_stays_nominal_or_is_assumed_cites_no_row_that_says_otherwise() -> None:
+    late = {row.name: row for row in explain(Scenario(latency_seconds=0.001), "transfer").inputs}
+    assert (late["Achieved share of nominal"].value, late["Achieved share of nominal"].origin) == (1.0, "engine")
+    assert late["Link latency"].origin == "you"
+    chunked = {row.name: row for row in explain(Scenario(overlap="chunk"), "gap").inputs}
+    assert (chunked["Chunk tokens"].value, chunked["Chunk tokens"].origin) == (2048, "default")
+    assert {row.name: row for row in explain(Scenario(engine="lmcache-pd"), "gap").inputs}["Chunk tokens"].origin == "engine"
 
 
 def test_a_figure_is_found_by_its_beginning_and_a_wrong_name_lists_the_nearest() -> None:

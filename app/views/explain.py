@@ -10,7 +10,7 @@ import streamlit as st
 
 from app import report
 from app.charts.tables import table_block
-from app.explained import filled_text, from_text, headline, remedies_text, share_of, term_text, value_text
+from app.explained import filled_text, from_text, headline, named, remedies_text, share_of, term_text, value_text
 from app.live import block, static_block
 from app.state import BESIDE, State, record_of
 from kvmodel.explain import FIGURES, SEE, Case, Explanation, Figure, Given, explained, figures_of
@@ -83,7 +83,7 @@ def _terms(one: Explanation) -> list[dict[str, Any]]:
 
 def _inputs(one: Explanation, shown: tuple[str, ...]) -> dict[str, Any]:
     """Values put in, each with where it comes from."""
-    rows = [(f"{g.name} {g.symbol}".strip(), value_text(g.value, g.unit), _from(g, shown)) for g in one.inputs]
+    rows = [(named(g), value_text(g.value, g.unit), _from(g, shown)) for g in one.inputs]
     return table_block(f"Values in {one.name}", ("Value", "Is", "From"), rows, look="kv-put")
 
 

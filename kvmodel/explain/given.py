@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kvmodel import registry
 from kvmodel.explain.figures import FIGURES, Case
 from kvmodel.explain.record import Given, Origin
 from kvmodel.plan import Plan
@@ -65,9 +66,19 @@ def of_link(plan: Plan, scenario: Scenario, field: str, symbol: str, value: Any,
     title = _title(Scenario, field)
     if getattr(scenario, field) is not None:
         return Given(title, symbol, value, unit, "you")
-    if plan.engine.nominal_link:
+    if registry.engines()[scenario.engine].nominal_link:
         return of_engine(plan, scenario, field, symbol, value, unit)
     return stated(title, symbol, value, unit, plan.link, "links.toml", source)
+
+
+def chunk_inputs(plan: Plan, scenario: Scenario) -> list[Given]:
+    """Tokens of a prefill chunk, where the prompt is computed in chunks."""
+    if plan.chunk is None:
+        return []
+    if scenario.chunk_tokens is None and plan.engine.chunk_tokens is None:
+        why = "vLLM's smallest default, as neither engine nor scenario states one"
+        return [Given(_title(Scenario, "chunk_tokens"), "", plan.chunk, "tokens", "default", why)]
+    return [of_engine(plan, scenario, "chunk_tokens", "", plan.chunk, "tokens")]
 
 
 def once(rows: list[Given]) -> tuple[Given, ...]:

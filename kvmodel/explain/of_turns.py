@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kvmodel.designs import LOCAL_PREFILL_SHARE
 from kvmodel.explain.figures import Case
-from kvmodel.explain.given import asked, computed, of_engine, of_figure, once
+from kvmodel.explain.given import asked, chunk_inputs, computed, of_figure, once
 from kvmodel.explain.of_wire_time import lane_inputs
 from kvmodel.explain.record import Formula, Given, parts_of
 
@@ -52,8 +52,9 @@ def of_stall(case: Case) -> Formula:
     d = case.design["sticky"]
     words = "Where decode computes the turn itself, a request beside it waits for one prefill chunk, or for all of it where none is stated."
     rows = [("Prefill on the decode side", "t_prefill", d.stall_seconds, f"{d.prefill_tokens:,} tokens")]
-    chunk = [of_engine(case.plan, case.scenario, "chunk_tokens", "", case.plan.chunk, "tokens")] if case.plan.chunk else []
-    return Formula(words, "t_stall = t_prefill(min(new, chunk))", parts_of(rows), once([*_turn_inputs(case), *chunk]))
+    return Formula(
+        words, "t_stall = t_prefill(min(new, chunk))", parts_of(rows), once([*_turn_inputs(case), *chunk_inputs(case.plan, case.scenario)])
+    )
 
 
 def _edge_rows(case: Case, name: str) -> list[tuple[str, str, float, str]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from kvmodel.breakdown import Term, gap_terms, transfer_terms
 from kvmodel.explain.bands import band_of
 from kvmodel.explain.figures import Case
-from kvmodel.explain.given import asked, computed, of_engine, of_figure, of_link, once, stated
+from kvmodel.explain.given import asked, chunk_inputs, computed, of_engine, of_figure, of_link, once, stated
 from kvmodel.explain.record import Formula, Given, Part, parts_of
 from kvmodel.registry import transports
 
 SYMBOLS = {
-    "bytes": "B₁ ÷ (n·W)",
+    "bytes": "B ÷ (n·W)",
     "copies": "(B − B₁) ÷ (n·W)",
     "achieved": "B·(1 ÷ aW − 1 ÷ W) ÷ n",
     "ceiling": "B·(1 ÷ W_host − 1 ÷ aW) ÷ n",
@@ -86,15 +86,19 @@ def fixed_inputs(case: Case) -> list[Given]:
 def wire_inputs(case: Case) -> list[Given]:
     """What the transfer's terms come from; those of terms that are nothing are left out."""
     plan, s = case.plan, case.scenario
-    some = {term.id for term in transfer_terms(plan, case.amounts) if term.seconds}
-    rows = [of_figure(case, "kv.wire_bytes", "B"), *lane_inputs(case)]
+    some = {term.id: float(term.seconds) for term in transfer_terms(plan, case.amounts) if term.seconds}
+    lanes = lane_inputs(case)
+    rows = [of_figure(case, "kv.wire_bytes", "B")]
+    if "copies" in some:
+        rows.append(computed("One copy of them", "B₁", some["bytes"] * plan.lanes * lanes[-1].value, "B", "without copies for more ranks"))
+    rows += lanes
     if s.link_gbytes_per_s is None:
         share = 1.0 if plan.engine.nominal_link else plan.link.achieved
         rows.append(of_link(plan, s, "achieved", "a", share, "", plan.link.achieved_source))
     rows += [asked(s, "shared_by", "s")] if s.shared_by > 1 else []
-    rows += [of_link(plan, s, "latency_seconds", "α", plan.lane.latency, "s")] if some & {"latency", "waiting"} else []
-    rows += _message_inputs(case) if some & {"posting", "waiting"} else []
-    return [*rows, *_copy_inputs(case, some)]
+    rows += [of_link(plan, s, "latency_seconds", "α", plan.lane.latency, "s")] if some.keys() & {"latency", "waiting"} else []
+    rows += _message_inputs(case) if some.keys() & {"posting", "waiting"} else []
+    return [*rows, *_copy_inputs(case, set(some))]
 
 
 def lane_inputs(case: Case) -> list[Given]:
@@ -169,13 +173,13 @@ def _overlap_inputs(case: Case) -> list[Given]:
     if plan.overlap == "serial":
         return rows
     rows.append(of_figure(case, "prefill.seconds", "t_prefill"))
-    return [*rows, *([of_engine(plan, s, "chunk_tokens", "", plan.chunk, "tokens")] if plan.chunk else [])]
-
-
-def _symbol(case: Case, term: Term) -> str:
-    hides = term.id == "posting" and case.plan.lane.posts_while_sending
-    return "max(m·o − send, 0)" if hides else SYMBOLS[term.id]
+    return [*rows, *chunk_inputs(plan, s)]
 
 
 def _parts(case: Case, terms: tuple[Term, ...]) -> tuple[Part, ...]:
-    return parts_of([(term.name, _symbol(case, term), float(term.seconds), "") for term in terms])
+    own = dict(SYMBOLS)
+    if any(term.id == "copies" and term.seconds for term in terms):
+        own["bytes"] = "B₁ ÷ (n·W)"
+    if case.plan.lane.posts_while_sending:
+        own["posting"] = "max(m·o − send, 0)"
+    return parts_of([(term.name, own[term.id], float(term.seconds), "") for term in terms])

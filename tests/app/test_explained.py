@@ -42,8 +42,8 @@ def nodes(node, tag):
 def test_the_command_line_explains_a_figure(capsys):
     text = printed(capsys, "evaluate", "--link", "ethernet-25", "--explain", "transfer")
     assert "Transfer time (transfer.seconds): 859 ms" in text
-    assert "t_wire = B₁ ÷ (n·W)\n    = 2.684 GB ÷ (1 × 3.125 GB/s) = 859 ms" in text
-    assert "Nominal bandwidth, Ethernet 25 W  3.13 GB/s           links.toml ethernet-25, checked 2026-11-29" in text
+    assert "t_wire = B ÷ (n·W)\n    = 2.684 GB ÷ (1 × 3.125 GB/s) = 859 ms" in text
+    assert "Nominal bandwidth, Ethernet 25 (W)  3.13 GB/s           links.toml ethernet-25, checked 2026-11-29" in text
     assert "links.toml ethernet-25  https://www.ieee802.org/3/" in text
     assert "Halve it\n    a prompt of 4,096 tokens: 429 ms, 50.0 % of now" in text
     assert f"version {kvmodel.__version__} and: kv-handoff evaluate --link ethernet-25 --explain transfer.seconds" in text
