@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import socket
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -14,6 +13,7 @@ from typing import Any, NoReturn
 import kvmodel
 from app import answers
 from app.compare_command import beside, beside_turn
+from app.explain_command import FIGURES_OF, HELP, with_explanations
 from app.flags import field_help, read_flags
 from app.model_names import find, scenario_of
 from kvmodel import registry
@@ -71,6 +71,8 @@ def _parser() -> argparse.ArgumentParser:
         )  # fmt: skip
         command.set_defaults(run=run)
         command.add_argument("--json", action="store_true", help="print one JSON object, in base units")
+        if name in FIGURES_OF:
+            command.add_argument("--explain", nargs="?", const="", metavar="FIGURE", help=HELP)
         if name == "model":
             command.add_argument("model_name", metavar="ID|config.json", help="id or alias of a model, or a configuration file")
         if name == "list":
@@ -103,15 +105,16 @@ def _evaluate(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     tree, ways = result.as_dict(), kvmodel.remedies(scenario)
     head = {"scenario": shown, "feasible": tree.pop("feasible"), "reason": tree.pop("reason")}
     found = {**head, **tree, "remedies": [asdict(way) for way in ways], "version": kvmodel.__version__}
-    text = answers.evaluation_text(scenario, result, ways)
-    return (found, text) if options.against is None else beside(found, text, scenario, options.against)
+    said = found, answers.evaluation_text(scenario, result, ways)
+    said = said if options.against is None else beside(*said, scenario, options.against)
+    return with_explanations(options, said, scenario)
 
 
-def _critical(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
+def _critical(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     scenario = _scenario(rest)
     result, reason = kvmodel.critical_lengths(scenario), kvmodel.evaluate(scenario).reason
     found = {**result.as_dict(), "feasible": not reason, "reason": reason}
-    return found, answers.critical_text(scenario, result) + answers.infeasible_text(reason)
+    return with_explanations(options, (found, answers.critical_text(scenario, result) + answers.infeasible_text(reason)), scenario)
 
 
 def _turn(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
@@ -123,16 +126,19 @@ def _turn(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     evaluated = kvmodel.evaluate(whole)
     found = {**result.as_dict(), "feasible": not evaluated.reason, "reason": evaluated.reason, "notes": evaluated.notes}
     text = answers.turn_text(scenario, asked, result) + answers.infeasible_text(evaluated.reason) + answers.notes_text(evaluated.notes)
-    return (found, text) if options.against is None else beside_turn(found, text, (scenario, asked), options.against)
+    said = (found, text) if options.against is None else beside_turn(found, text, (scenario, asked), options.against)
+    return with_explanations(options, said, scenario, asked)
 
 
-def _wire(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
+def _wire(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     from app.wire_command import wire_json, wire_text
 
     texts = read_flags(rest, [*Traffic.model_fields, *Scenario.model_fields])
     asked = parse_text(Traffic, {name: text for name, text in texts.items() if name in Traffic.model_fields})
-    found = wire_json(scenario_of({name: text for name, text in texts.items() if name not in Traffic.model_fields}), asked)
-    return found, wire_text(found) + answers.infeasible_text(found["reason"]) + answers.notes_text(found["notes"])
+    scenario = scenario_of({name: text for name, text in texts.items() if name not in Traffic.model_fields})
+    found = wire_json(scenario, asked)
+    text = wire_text(found) + answers.infeasible_text(found["reason"]) + answers.notes_text(found["notes"])
+    return with_explanations(options, (found, text), scenario)
 
 
 def _model(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
@@ -239,23 +245,9 @@ def _chart(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     return written, command.written_text(written)
 
 
-def check_address(address: str, port: str) -> None:
-    """Refuse an address or a port that cannot be listened on, in one sentence."""
-    if not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65_535):
-        raise BadScenarioError(f"port: got {port[:40]!r}; allowed: a whole number from 1 to 65,535")
-    try:
-        family = socket.getaddrinfo(address, int(port), type=socket.SOCK_STREAM)[0][0]
-        with socket.socket(family) as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            trial.bind((address, int(port)))
-    except (OSError, UnicodeError) as error:
-        raise BadScenarioError(
-            f"address: cannot listen on {address[:60]!r}, port {port}: {getattr(error, 'strerror', None) or error}"
-        ) from None
-
-
 def _serve(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     read_flags(rest, [])
+    from app.address import check_address
     from app.serve import serve
 
     check_address(options.address, options.port)

@@ -70,29 +70,29 @@ def _hidden(row: Evaluation) -> str:
 def sum_block(over: Over, *, pinned: bool = False) -> dict[str, Any]:
     """The sum as a text block: the figures carry the swatches and so are the key of the charts; a pin's stand below them."""
     engine = over.plan.engine
-    terms = [_term("prefill", at("s.prefill"), "prefill", pinned=pinned)]
+    terms = [_term("prefill", at("s.prefill"), "prefill", "prefill.seconds", pinned=pinned)]
     released_early = engine.released_by == "prefill"
     if not released_early:
-        terms += [_sign("+"), _term("exposed transfer", at("s.exposed"), "exposed", pinned=pinned)]
+        terms += [_sign("+"), _term("exposed transfer", at("s.exposed"), "exposed", "transfer.exposed_seconds", pinned=pinned)]
         if fixed_seconds(over.plan) > 0:
-            terms += [_sign("+"), _term("fixed handoff", at("s.fixed"), "other", pinned=pinned)]
+            terms += [_sign("+"), _term("fixed handoff", at("s.fixed"), "other", "gap_seconds", pinned=pinned)]
         if engine.first_token == "decode":
-            terms += [_sign("+"), _term("first decode step", at("s.step"), "decode", pinned=pinned)]
-    time = {"tag": "span", "class": "kv-unit", "children": [" ", at("s.wire")]}
+            terms += [_sign("+"), _term("first decode step", at("s.step"), "decode", "decode.step_seconds", pinned=pinned)]
+    time = {"tag": "span", "class": "kv-unit", "children": [" ", _opens("transfer.seconds", at("s.wire"))]}
     wire = {
         "tag": "div",
         "class": "kv-term kv-wire-term",
         "children": [
             {"tag": "div", "class": "kv-label", "children": [_swatch("wire"), at("s.hidden")]},
-            {"tag": "div", "class": "kv-number", "children": [at("s.bytes"), time]},
+            {"tag": "div", "class": "kv-number", "children": [_opens("kv.wire_bytes", at("s.bytes")), time]},
             *_below("s.bytes", pinned=pinned),
         ],
     }  # fmt: skip
-    total = _term("Time to first token", at("s.ttft"), None, extra=" kv-total", pinned=pinned)
+    total = _term("Time to first token", at("s.ttft"), None, "ttft_seconds", extra=" kv-total", pinned=pinned)
     return {"tag": "div", "class": "kv-sum", "children": [total, _sign("="), *terms, wire]}
 
 
-def _term(label: str, number: Any, meaning: str | None, extra: str = "", *, pinned: bool) -> dict[str, Any]:
+def _term(label: str, number: Any, meaning: str | None, figure: str, extra: str = "", *, pinned: bool) -> dict[str, Any]:
     unit = {"tag": "span", "class": "kv-unit", "children": ["\u202f", at("s.unit")]}
     head = [_swatch(meaning), label] if meaning else [label]
     return {
@@ -100,7 +100,7 @@ def _term(label: str, number: Any, meaning: str | None, extra: str = "", *, pinn
         "class": f"kv-term{extra}",
         "children": [
             {"tag": "div", "class": "kv-label", "children": head},
-            {"tag": "div", "class": "kv-number", "children": [number, unit]},
+            {"tag": "div", "class": "kv-number", "children": [_opens(figure, number), unit]},
             *_below(number["$at"], pinned=pinned),
         ],
     }
@@ -109,6 +109,18 @@ def _term(label: str, number: Any, meaning: str | None, extra: str = "", *, pinn
 def _below(name: str, *, pinned: bool) -> list[dict[str, Any]]:
     """A number's pinned value, where there is a pin."""
     return [{"tag": "div", "class": "kv-pin-below", "children": [at(f"pin.{name}")]}] if pinned else []
+
+
+def _opens(figure: str, *children: Any) -> dict[str, Any]:
+    """A number that opens its explanation."""
+    return {
+        "tag": "button",
+        "type": "button",
+        "class": "kv-open",
+        "data-explain": figure,
+        "title": "Explain this number",
+        "children": list(children),
+    }
 
 
 def _swatch(meaning: str) -> dict[str, Any]:

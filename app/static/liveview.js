@@ -79,7 +79,7 @@ function element(spec, watch) {
   const node = document.createElement(spec.tag ?? "span");
   for (const [name, value] of Object.entries(spec)) {
     if (!ATTRIBUTES.has(name) && !name.startsWith("aria-") && !name.startsWith("data-")) continue;
-    if (name === "href" && !/^(https?:|[?#/.])/.test(value)) continue;
+    if (name === "href" && !/^(https?:|mailto:|[?#/.])/.test(value)) continue;
     if (typeof value === "object") watch.push(look => node.setAttribute(name, look.at(value.$at)));
     else node.setAttribute(name, value);
   }
@@ -172,7 +172,10 @@ class View {
         return was;
       }
       if (was && JSON.stringify(item) === JSON.stringify(before[k])) return was;
-      return item.wide ? { node: this.chart(item), watch: [] } : this.text(item);
+      if (item.wide) return { node: this.chart(item), watch: [] };
+      const text = this.text(item);
+      if (was?.node.open && item.name === before[k].name) text.node.open = true; // what is unfolded stays so
+      return text;
     });
     old.filter(was => !this.items.includes(was)).forEach(({ node }) => this.forget(node));
     const nodes = [...(this.data.say ? [this.said] : []), ...this.items.map(({ node }) => node)];

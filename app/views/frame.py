@@ -16,6 +16,7 @@ from app.charts.spec import Table, at
 from app.live import Board, Slider, block, first, static_block
 from app.over import COUNTED
 from app.state import TURN_FIELDS, URL_KEYS, State, from_link
+from app.views import explain
 from app.views.pin import acted
 from app.views.pin import draw as draw_pin
 from kvmodel.context import context_note
@@ -45,6 +46,7 @@ class Frame:
     more: Any
     sum: Any
     figure: Any
+    explain: Any
     rest: Any
 
     def infeasible(self) -> list[Any]:
@@ -86,14 +88,14 @@ def frame(view: str, sliders: Sequence[str] = ("batch", "prompt_tokens")) -> Fra
         session["link_notes"] = []
     session["state"] = state
     page = st.container(key="page")
-    names = ("answer", "actions", "pinned", "notices", "controls", "more", "sum", "figure", "rest")
+    names = ("answer", "actions", "pinned", "notices", "controls", "more", "sum", "figure", "explain", "rest")
     return Frame(state, sliders, *(page.container(key=name) for name in names))
 
 
 HINT = (
     ("Drag Prompt tokens", ": every chart and sentence follows your thumb."),
     ("Blue", " is prefill, orange the bytes on the wire, hatched what decode has to wait for, green decode."),
-    ("Behind the numbers", " has the formula and the source of each figure; Start from, at the end, has other scenarios."),
+    ("A dotted number", " opens its formula, the values put in with their sources, and what would halve it."),
 )
 """How to read the page, for those who come for the first time."""
 
@@ -195,6 +197,8 @@ def show_inputs(board: Board, here: Frame, table_of: Callable[[str, tuple[int, .
         around = pin_table(here.state, name, values) | head_table(name, values) | context_table(here.state, name, values)
         sliders.append(Slider(name, values, table_of(name, values) | around))
     board.mount_tables(sliders, asked(here))
+    with here.explain:
+        explain.draw(here.state, st.session_state["view"], st.context.url or "")
 
 
 def asked(here: Frame) -> dict[str, Any]:

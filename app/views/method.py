@@ -73,6 +73,13 @@ SECTIONS = (
         "releases it, the gap falls between the first and the second token instead.",
     ),
     (
+        "Explain a number",
+        "Below each picture, Explain these numbers opens the formula of each figure in words and symbols, the terms that add up to it, "
+        "every value put in with its source and the day it was checked, and for each input the least change that would halve the figure, "
+        "found by evaluating it; a dotted number opens its own. On the command line --explain FIGURE says the same. A wrong number? Each "
+        "explanation has a report to send: the figure to its last digit, the version, the link and the command that give it again.",
+    ),
+    (
         "Left out",
         "Queueing and routing, the network beyond the link, the all-to-all of expert parallelism, pipeline bubbles between "
         "stages, and stages that send side by side what is sent after prefill. "
