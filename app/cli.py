@@ -13,8 +13,9 @@ from typing import Any, NoReturn
 
 import kvmodel
 from app import answers
+from app.compare_command import beside, beside_turn
 from app.flags import field_help, read_flags
-from app.model_names import find, named
+from app.model_names import find, scenario_of
 from kvmodel import registry
 from kvmodel.cache import ModelCache, kv_dtype_of, model_cache
 from kvmodel.config import ParsedConfig
@@ -24,7 +25,7 @@ from kvmodel.errors import BadScenarioError, KvModelError
 from kvmodel.parameters import model_parameters
 from kvmodel.ranks import RankShare, rank_share
 from kvmodel.records.base import Record
-from kvmodel.scenario import Scenario, from_text, parse_text, read_field
+from kvmodel.scenario import Scenario, parse_text, read_field
 from kvmodel.traffic import Traffic
 from kvmodel.turn import Turn
 
@@ -82,6 +83,8 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--theme", default="light", help="light, dark, or auto: the reader's own")
             command.add_argument("--shared-js", action="store_true", help="keep the script in a file beside the page, for several charts")
             command.add_argument("--explorer", default="", help="address of a page to open the scenario in")
+        if name in ("evaluate", "turn", "chart"):
+            command.add_argument("--against", metavar="QUERY", help="a scenario to compare with, as in a link: 'link=roce-100&batch=4'")
         if name == "serve":
             command.add_argument("--port", default="8501", help="port of the page")
             command.add_argument("--no-browser", action="store_true", help="do not open a browser")
@@ -93,23 +96,15 @@ def _scenario(rest: Sequence[str]) -> Scenario:
     return scenario_of(read_flags(rest, list(Scenario.model_fields)))
 
 
-def scenario_of(texts: dict[str, str]) -> Scenario:
-    """A scenario from texts; a model that is a file or a repository is read as a configuration."""
-    name = texts.get("model", "")
-    if not name or named(name):
-        return from_text(texts)
-    others = {field: text for field, text in texts.items() if field != "model"}
-    return from_text(others).with_changes(model=find(name).model)
-
-
-def _evaluate(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
+def _evaluate(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     scenario = _scenario(rest)
     result = kvmodel.evaluate(scenario)
     shown = {name: value if isinstance(value, str | int | float | None) else value.id for name, value in scenario}
     tree, ways = result.as_dict(), kvmodel.remedies(scenario)
     head = {"scenario": shown, "feasible": tree.pop("feasible"), "reason": tree.pop("reason")}
     found = {**head, **tree, "remedies": [asdict(way) for way in ways], "version": kvmodel.__version__}
-    return found, answers.evaluation_text(scenario, result, ways)
+    text = answers.evaluation_text(scenario, result, ways)
+    return (found, text) if options.against is None else beside(found, text, scenario, options.against)
 
 
 def _critical(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
@@ -119,7 +114,7 @@ def _critical(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     return found, answers.critical_text(scenario, result) + answers.infeasible_text(reason)
 
 
-def _turn(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
+def _turn(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     texts = read_flags(rest, list(dict.fromkeys([*Turn.model_fields, *Scenario.model_fields])))
     asked = parse_text(Turn, {name: text for name, text in texts.items() if name in Turn.model_fields})
     scenario = scenario_of({name: text for name, text in texts.items() if name not in Turn.model_fields})
@@ -127,9 +122,8 @@ def _turn(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     whole = scenario.with_changes(prompt_tokens=asked.history_tokens + asked.delta_tokens)
     evaluated = kvmodel.evaluate(whole)
     found = {**result.as_dict(), "feasible": not evaluated.reason, "reason": evaluated.reason, "notes": evaluated.notes}
-    return found, answers.turn_text(scenario, asked, result) + answers.infeasible_text(evaluated.reason) + answers.notes_text(
-        evaluated.notes
-    )
+    text = answers.turn_text(scenario, asked, result) + answers.infeasible_text(evaluated.reason) + answers.notes_text(evaluated.notes)
+    return (found, text) if options.against is None else beside_turn(found, text, (scenario, asked), options.against)
 
 
 def _wire(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
@@ -237,9 +231,9 @@ def _chart(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     from app.state import BESIDE
 
     texts = read_flags(rest, [*Scenario.model_fields, *BESIDE])
-    scenario = scenario_of({name: text for name, text in texts.items() if name not in BESIDE})
+    state = command.state_of(scenario_of({name: text for name, text in texts.items() if name not in BESIDE}), texts, options.against)
     written = command.write_chart(
-        options.chart_name, command.state_of(scenario, texts), options.out,
+        options.chart_name, state, options.out,
         size=options.size, theme=options.theme, shared=options.shared_js, explorer=options.explorer,
     )  # fmt: skip
     return written, command.written_text(written)

@@ -141,7 +141,7 @@ class View {
     if (data.say && this.said.textContent !== data.say) this.said.textContent = data.say;
     if (data.url !== undefined) keepUrl(data.url);
     const now = position(data.main);
-    if (now && now.text !== data.value) return; // in a drag: wait for the tables
+    if ((this.waits = now && now.text !== data.value)) return; // in a drag, or the slider has yet to move: wait for the tables
     if (data.later) this.schedule();
     else this.draw(this.charts());
   }
@@ -150,8 +150,8 @@ class View {
   move(to, quiet = false) {
     const table = to && store.sliders[to.slider]?.table;
     if (!this.data || !table || to.at < 0 || store.sliders[to.slider].id !== this.data.tables[to.slider] || !Object.keys(this.data.now).every(name => name in table)) return;
-    if (quiet && to.text === this.data.value && !this.current) return;
-    this.current = to;
+    if (quiet && to.text === this.data.value && !this.current && !this.waits) return;
+    [this.current, this.waits] = [to, false];
     this.schedule();
   }
 

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from app.live import block, static_block
-from app.state import State
+from app.state import State, from_link
 from app.views import formulas
 from kvmodel import registry
 from kvmodel.display import count_text
@@ -94,7 +94,7 @@ def show() -> None:
 
 def matrices_blocks() -> list[dict[str, object]]:
     """The formulas of matrices and roofline, with their values for the reader's scenario."""
-    state: State = st.session_state.get("state") or State()
+    state: State = st.session_state.get("state") or from_link(dict(st.query_params))
     scenario, plan = state.scenario, plan_of(state.scenario)
     gpus = " and ".join(dict.fromkeys(side.accelerator.name for side in (plan.prefill, plan.decode)))
     whose = f" Values: {plan.model.name}, {count_text(scenario.prompt_tokens)} prompt tokens, {gpus}."
