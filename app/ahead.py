@@ -20,7 +20,7 @@ from app.catalog import VIEWS
 from app.state import from_link
 from kvmodel import registry
 
-MAX_QUERY = 2_000
+MAX_QUERY = 4_000
 """Characters of a scenario's query."""
 
 

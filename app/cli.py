@@ -12,8 +12,10 @@ from typing import Any, NoReturn
 
 import kvmodel
 from app import answers
+from app.compare_command import beside, beside_turn
+from app.explain_command import FIGURES_OF, HELP, with_explanations
 from app.flags import field_help, read_flags
-from app.model_names import find, named
+from app.model_names import find, scenario_of
 from kvmodel import registry
 from kvmodel.cache import ModelCache, kv_dtype_of, model_cache
 from kvmodel.config import ParsedConfig
@@ -23,7 +25,7 @@ from kvmodel.errors import BadScenarioError, KvModelError
 from kvmodel.parameters import model_parameters
 from kvmodel.ranks import RankShare, rank_share
 from kvmodel.records.base import Record
-from kvmodel.scenario import Scenario, from_text, parse_text, read_field
+from kvmodel.scenario import Scenario, parse_text, read_field
 from kvmodel.traffic import Traffic
 from kvmodel.turn import Turn
 
@@ -77,6 +79,8 @@ def _parser() -> argparse.ArgumentParser:
         )  # fmt: skip
         command.set_defaults(run=run)
         command.add_argument("--json", action="store_true", help="print one JSON object, in base units")
+        if name in FIGURES_OF:
+            command.add_argument("--explain", nargs="?", const="", metavar="FIGURE", help=HELP)
         if name == "model":
             command.add_argument("model_name", metavar="ID|config.json", help="id or alias of a model, or a configuration file")
         if name == "list":
@@ -89,6 +93,8 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--theme", default="light", help="light, dark, or auto: the reader's own")
             command.add_argument("--shared-js", action="store_true", help="keep the script in a file beside the page, for several charts")
             command.add_argument("--explorer", default="", help="address of a page to open the scenario in")
+        if name in ("evaluate", "turn", "chart"):
+            command.add_argument("--against", metavar="QUERY", help="a scenario to compare with, as in a link: 'link=roce-100&batch=4'")
         if name == "serve":
             command.add_argument("--port", help="port of the page")
             command.add_argument("--no-browser", action="store_true", help="do not open a browser")
@@ -100,33 +106,26 @@ def _scenario(rest: Sequence[str]) -> Scenario:
     return scenario_of(read_flags(rest, list(Scenario.model_fields)))
 
 
-def scenario_of(texts: dict[str, str]) -> Scenario:
-    """A scenario from texts; a model that is a file or a repository is read as a configuration."""
-    name = texts.get("model", "")
-    if not name or named(name):
-        return from_text(texts)
-    others = {field: text for field, text in texts.items() if field != "model"}
-    return from_text(others).with_changes(model=find(name).model)
-
-
-def _evaluate(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
+def _evaluate(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     scenario = _scenario(rest)
     result = kvmodel.evaluate(scenario)
     shown = {name: value if isinstance(value, str | int | float | None) else value.id for name, value in scenario}
     tree, ways = result.as_dict(), kvmodel.remedies(scenario)
     head = {"scenario": shown, "feasible": tree.pop("feasible"), "reason": tree.pop("reason")}
     found = {**head, **tree, "remedies": [asdict(way) for way in ways], "version": kvmodel.__version__}
-    return found, answers.evaluation_text(scenario, result, ways)
+    said = found, answers.evaluation_text(scenario, result, ways)
+    said = said if options.against is None else beside(*said, scenario, options.against)
+    return with_explanations(options, said, scenario)
 
 
-def _critical(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
+def _critical(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     scenario = _scenario(rest)
     result, reason = kvmodel.critical_lengths(scenario), kvmodel.evaluate(scenario).reason
     found = {**result.as_dict(), "feasible": not reason, "reason": reason}
-    return found, answers.critical_text(scenario, result) + answers.infeasible_text(reason)
+    return with_explanations(options, (found, answers.critical_text(scenario, result) + answers.infeasible_text(reason)), scenario)
 
 
-def _turn(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
+def _turn(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     texts = read_flags(rest, list(dict.fromkeys([*Turn.model_fields, *Scenario.model_fields])))
     asked = parse_text(Turn, {name: text for name, text in texts.items() if name in Turn.model_fields})
     scenario = scenario_of({name: text for name, text in texts.items() if name not in Turn.model_fields})
@@ -134,18 +133,20 @@ def _turn(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     whole = scenario.with_changes(prompt_tokens=asked.history_tokens + asked.delta_tokens)
     evaluated = kvmodel.evaluate(whole)
     found = {**result.as_dict(), "feasible": not evaluated.reason, "reason": evaluated.reason, "notes": evaluated.notes}
-    return found, answers.turn_text(scenario, asked, result) + answers.infeasible_text(evaluated.reason) + answers.notes_text(
-        evaluated.notes
-    )
+    text = answers.turn_text(scenario, asked, result) + answers.infeasible_text(evaluated.reason) + answers.notes_text(evaluated.notes)
+    said = (found, text) if options.against is None else beside_turn(found, text, (scenario, asked), options.against)
+    return with_explanations(options, said, scenario, asked)
 
 
-def _wire(_: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
+def _wire(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     from app.wire_command import wire_json, wire_text
 
     texts = read_flags(rest, [*Traffic.model_fields, *Scenario.model_fields])
     asked = parse_text(Traffic, {name: text for name, text in texts.items() if name in Traffic.model_fields})
-    found = wire_json(scenario_of({name: text for name, text in texts.items() if name not in Traffic.model_fields}), asked)
-    return found, wire_text(found) + answers.infeasible_text(found["reason"]) + answers.notes_text(found["notes"])
+    scenario = scenario_of({name: text for name, text in texts.items() if name not in Traffic.model_fields})
+    found = wire_json(scenario, asked)
+    text = wire_text(found) + answers.infeasible_text(found["reason"]) + answers.notes_text(found["notes"])
+    return with_explanations(options, (found, text), scenario)
 
 
 def _model(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
@@ -244,9 +245,9 @@ def _chart(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
     from app.state import BESIDE
 
     texts = read_flags(rest, [*Scenario.model_fields, *BESIDE])
-    scenario = scenario_of({name: text for name, text in texts.items() if name not in BESIDE})
+    state = command.state_of(scenario_of({name: text for name, text in texts.items() if name not in BESIDE}), texts, options.against)
     written = command.write_chart(
-        options.chart_name, command.state_of(scenario, texts), options.out,
+        options.chart_name, state, options.out,
         size=options.size, theme=options.theme, shared=options.shared_js, explorer=options.explorer,
     )  # fmt: skip
     return written, command.written_text(written)

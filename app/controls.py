@@ -15,6 +15,7 @@ from app.over import nearest, positions_of
 from app.reading import ARRIVED, KNOBS, MORE, MORE_BESIDE, has_mla, overlaps, text_key
 from app.state import State, record_of
 from kvmodel import registry
+from kvmodel.changes import unset_text
 from kvmodel.display import count_text
 from kvmodel.dtypes import PACKED_MLA_ROW_BYTES
 from kvmodel.plan import plan_of
@@ -33,13 +34,7 @@ _FILTERS: dict[str, Callable[[], Sequence[str]]] = {
     "measured_engine": lambda: (ALL, *engines_measured()),
 }
 _FILTER_NAMES = {YOURS: "the chosen link", ALL: "all"}
-_PLACEHOLDERS = {
-    **dict.fromkeys(("block_tokens", "chunk_tokens", *(name for _, names in KNOBS for name in names)), "the engine's"),
-    **dict.fromkeys(("link_gbytes_per_s", "achieved", "latency_seconds"), "the link's"),
-    "nics_per_gpu": "the node's",
-    "group_layers": "the best found",
-    "decode_pool_gbytes": "what is left",
-}
+_PLACEHOLDERS = {"decode_pool_gbytes": "what is left", "group_layers": "the best found", "nics_per_gpu": "the node's"}
 
 
 def field_of(name: str) -> Any:
@@ -202,7 +197,7 @@ def _slider(column: Any, state: State, name: str) -> Any:
 def _typed(column: Any, name: str, value: Any) -> None:
     """A number typed as text, so that what cannot be read is named and never reinterpreted."""
     key = _set(text_key(name), "" if value is None else str(value))
-    column.text_input(label_of(name), key=key, placeholder=_PLACEHOLDERS.get(name, "modelled"), help=help_of(name), max_chars=40)
+    column.text_input(label_of(name), key=key, placeholder=_PLACEHOLDERS.get(name) or unset_text(name), help=help_of(name), max_chars=40)
 
 
 def summary(scenario: Scenario) -> str:

@@ -21,7 +21,7 @@ from app.hosting.settings import settings
 from app.state import State, from_link
 from kvmodel.errors import KvModelError
 
-MAX_QUERY = 2_000
+MAX_QUERY = 4_000
 """Characters of a scenario's query."""
 TYPES = {"html": "text/html", "json": "application/json", "csv": "text/csv"}
 

@@ -58,6 +58,7 @@ def _mounter() -> Any:
         f"const view = import{url.format('liveview.js', version_of(STATIC / 'liveview.js'))}"
         f"import{url.format('ahead.js', version_of(STATIC / 'ahead.js'))}"
         f"import{url.format('share.js', version_of(STATIC / 'share.js'))}"
+        f"import{url.format('explain.js', version_of(STATIC / 'explain.js'))}"
         "export default args => {\n"
         "  let close;\n"
         "  let gone = false;\n"

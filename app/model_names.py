@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from app.hub import fetch_config, is_repository
 from kvmodel import registry
 from kvmodel.config import MAX_CONFIG_CHARACTERS, ParsedConfig, parse_model_config
 from kvmodel.errors import BadConfigError, UnknownNameError
+from kvmodel.scenario import Scenario, from_text
 
 
 def find(name: str, *, speculation: bool = False) -> ParsedConfig:
@@ -34,6 +36,15 @@ def named(name: str) -> bool:
     except UnknownNameError:
         return not is_repository(name)
     return True
+
+
+def scenario_of(texts: Mapping[str, str]) -> Scenario:
+    """A scenario from texts; a model that is a file or a repository is read as a configuration. Raises KvModelError."""
+    name = texts.get("model", "")
+    if not name or named(name):
+        return from_text(texts)
+    others = {field: text for field, text in texts.items() if field != "model"}
+    return from_text(others).with_changes(model=find(name).model)
 
 
 def read_config(path: str, *, speculation: bool = False) -> ParsedConfig:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 from zlib import crc32
 
+from app.compare_command import DEFAULTS, MAX_QUERY
 from app.seen import Seen
 from kvmodel.errors import KvModelError, UnknownNameError
 from kvmodel.plan import plan_of
@@ -24,7 +25,9 @@ BESIDE: dict[str, tuple[str, type[Inputs]]] = {
     **dict.fromkeys(Seen.model_fields, ("seen", Seen)),
 }
 """Inputs beside the scenario's: the part of the state that holds them, and their record."""
-URL_KEYS = (*Scenario.model_fields, *BESIDE)
+PIN = "pin"
+"""Key of the pinned scenario; its value is that scenario's own query."""
+URL_KEYS = (*Scenario.model_fields, *BESIDE, PIN)
 MAX_LINK_VALUE = 200
 
 
@@ -35,19 +38,22 @@ def record_of(name: str) -> type[Inputs]:
 
 @dataclass
 class State:
-    """What a session has chosen: a scenario, a turn, the traffic, which measurements are shown, and notes about what could not be used."""
+    """What a session has chosen: a scenario, a turn, the traffic, what is looked at, what is pinned; and notes of what was not used."""
 
     scenario: Scenario = field(default_factory=Scenario)
     turn: Turn = field(default_factory=Turn)
     notes: list[str] = field(default_factory=list)
     traffic: Traffic = field(default_factory=Traffic)
     seen: Seen = field(default_factory=Seen)
+    pin: State | None = None
+    """Another scenario to compare with; it has no pin of its own."""
 
     def query(self) -> str:
         """The link's query: only what differs from the defaults. A configuration of the reader's own stays out of it."""
         changed = {name: value for name, value in self.scenario.changed().items() if not isinstance(value, ModelSpec)}
         beside = {name: self.value(name) for name in BESIDE if self.value(name) != record_of(name).model_fields[name].default}
-        return urlencode({**changed, **beside})
+        pinned = {} if self.pin is None or self.pin.is_own() else {PIN: pin_text(self.pin)}
+        return urlencode({**changed, **beside, **pinned})
 
     def value(self, name: str) -> Any:
         """The value of an input, whichever record has it."""
@@ -73,9 +79,21 @@ class State:
         """The state without its notes."""
         return replace(self, notes=[])
 
+    def pinned(self) -> State:
+        """The state with itself as the pin."""
+        return replace(self, pin=replace(self.bare(), pin=None, seen=Seen()))
+
+    def unpinned(self) -> State:
+        """The state without a pin."""
+        return replace(self, pin=None)
+
+    def swapped(self) -> State:
+        """The pinned scenario with this one as its pin; what is looked at stays. Without a pin, the state itself."""
+        return self if self.pin is None else replace(self.pin, seen=self.seen, notes=self.notes, pin=self.pinned().pin)
+
     def table_id(self, slider: str) -> str:
         """Names the table over a slider's positions: everything that is chosen but the slider itself."""
-        chosen = {**dict(self.scenario), **{name: self.value(name) for name in BESIDE}, slider: None}
+        chosen = {**dict(self.scenario), **{name: self.value(name) for name in BESIDE}, slider: None, PIN: self.pin}
         return f"{crc32(repr(sorted(chosen.items())).encode()):08x}"
 
     def is_own(self) -> bool:
@@ -83,42 +101,81 @@ class State:
         return isinstance(self.scenario.model, ModelSpec)
 
 
+def pin_text(pin: State) -> str:
+    """A pinned scenario as the address says it."""
+    return pin.query() or DEFAULTS
+
+
 def from_link(parameters: Mapping[str, str]) -> State:
     """The state a link asks for; a value that cannot be used falls back, with a note that names it.
 
     Unknown parameters are ignored; of a repeated one the last counts.
     """
-    state = State()
-    for name, text in parameters.items():
-        if name not in URL_KEYS:
-            continue
-        try:
-            if len(text) > MAX_LINK_VALUE:
-                raise KvModelError("too long")
-            state = _accept(state, name, text)
-        except KvModelError as error:
-            state.notes.append(_note(state, name, text, error))
-    return state
+    texts = {name: text for name, text in parameters.items() if name in URL_KEYS and name != PIN}
+    try:
+        state = _accept(State(), texts)
+    except KvModelError:
+        state = State()
+        for name, text in texts.items():
+            try:
+                state = _accept(state, {name: text})
+            except KvModelError as error:
+                state.notes.append(_note(state, name, text, error))
+    return _with_pin(state, parameters[PIN]) if PIN in parameters else state
 
 
-def _accept(state: State, name: str, text: str) -> State:
-    value = read_field(record_of(name), name, text)
-    if name in BESIDE:
-        return state.with_values({name: value})
-    if name == "model" and text.endswith(".json"):
+def pin_of(text: str) -> State:
+    """A pinned scenario from its query, or from an address that ends in one; values that cannot be used are noted.
+
+    Raises KvModelError: too long, or no input of a scenario in it.
+    """
+    query = text.rpartition("?")[2].strip()
+    if len(query) > MAX_QUERY:
+        raise KvModelError(f"{len(query):,} characters; allowed: up to {MAX_QUERY:,}")
+    said = {name: value for name, value in parse_qsl(query, keep_blank_values=True) if name in URL_KEYS and name != PIN}
+    if not said and query != DEFAULTS:
+        raise KvModelError("allowed: inputs of a scenario as in an address, such as link=ethernet-25&batch=4")
+    return replace(from_link(said), seen=Seen())
+
+
+def _with_pin(state: State, text: str) -> State:
+    """The state with what its link pins; a pin of which nothing can be used is left out, with a note."""
+    try:
+        pin = pin_of(text)
+    except KvModelError as error:
+        return replace(state, notes=[*state.notes, f"The address asked for pin={_cut(text)}. {_sentence(error)}. Nothing is pinned."])
+    notes = [note.replace("The address asked", "In the pin, the address asked", 1) for note in pin.notes]
+    return replace(state, notes=[*state.notes, *notes], pin=pin.bare())
+
+
+def _accept(state: State, texts: Mapping[str, str]) -> State:
+    """The state with inputs read from texts, all at once: some go only together. Raises KvModelError."""
+    if any(len(text) > MAX_LINK_VALUE for text in texts.values()):
+        raise KvModelError("too long")
+    if texts.get("model", "").endswith(".json"):
         raise KvModelError("a link cannot name a file")
-    scenario = state.scenario.with_changes(**{name: value})
+    values = {name: read_field(record_of(name), name, text) for name, text in texts.items()}
+    scenario = state.scenario.with_changes(**{name: value for name, value in values.items() if name not in BESIDE})
     plan_of(scenario)
-    return replace(state, scenario=scenario)
+    return replace(state.with_values({name: value for name, value in values.items() if name in BESIDE}), scenario=scenario)
 
 
 def _note(state: State, name: str, text: str, error: KvModelError) -> str:
     record = record_of(name)
-    shown = text if len(text) <= 40 else text[:37] + "…"
     used: Any = state.value(name)
     used = getattr(used, "id", used)
-    why = str(error) if isinstance(error, UnknownNameError) or _alone(record, name, text) else f"Allowed: {allowed_values(record, name)}"
-    return f"The address asked for {name}={shown}. {why[0].upper()}{why[1:]}. Showing {_plain(used)}."
+    alone = isinstance(error, UnknownNameError) or _alone(record, name, text)
+    why = str(error) if alone else f"Allowed: {allowed_values(record, name)}"
+    return f"The address asked for {name}={_cut(text)}. {_sentence(why)}. Showing {_plain(used)}."
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "…"
+
+
+def _sentence(words: object) -> str:
+    text = str(words)
+    return text[0].upper() + text[1:]
 
 
 def _alone(record: type[Inputs], name: str, text: str) -> bool:

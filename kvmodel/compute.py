@@ -24,7 +24,7 @@ from kvmodel.placement import Placement
 from kvmodel.records.derates import PhaseFit
 from kvmodel.records.model import LayerGroup, ModelSpec, Moe
 from kvmodel.registry import derates, margins
-from kvmodel.terms import ALL_REDUCE, DECODE_TERMS, MATMUL, PREFILL_TERMS, WEIGHTS, decode_terms, first_pairs, passes, prefill_terms
+from kvmodel.terms import ACROSS, ALL_REDUCE, DECODE_TERMS, MATMUL, PREFILL_TERMS, WEIGHTS, decode_terms, first_pairs, passes, prefill_terms
 from kvmodel.work import Work
 
 
@@ -163,11 +163,54 @@ def _phase_time(place: Placement, phase: str, across: Across | None) -> PhaseTim
     return PhaseTime(layers, k[WEIGHTS] * sweep, k[MATMUL] * per_request, flop, error, rough, beyond)
 
 
-def _layer_time(place: Placement, group: LayerGroup, phase: str, k: dict[str, float], across: Across | None) -> LayerTime:
-    """One layer's terms with the constants `k` applied."""
+@dataclass(frozen=True, slots=True)
+class TermTime:
+    """One term of a phase's time model, by itself."""
+
+    name: str
+    """Of `PREFILL_TERMS` or `DECODE_TERMS`; `NETWORK` for the waits between nodes, `HEAD` for the LM head."""
+    constants: tuple[float, ...]
+    """What its time at peak is multiplied with; both where it overlaps the weight sweep, none of the network's and the LM head's."""
+    time: PhaseTime
+    """The model with this term alone."""
+
+
+HEAD, NETWORK = "LM head", "network"
+
+
+def term_times(place: Placement, phase: str) -> tuple[TermTime, ...]:
+    """The time model of a phase term by term: their times add up to that of `phase_time`.
+
+    Multiplication and the weight sweep overlap and are one term, under the name of the first.
+    """
+    fit, error, rough = _fit(place, phase)
+    k = dict(zip(PREFILL_TERMS if phase == "prefill" else DECODE_TERMS, fit.constants, strict=True))
+    across = across_of(place)
+    slower = k[ACROSS] if across is Across.TABLES else 1.0
+    whole, found = phase_time(place, phase), []
+    nothing = dict.fromkeys(k, 0.0)
+
+    def alone(constants: dict[str, float], *, network: bool) -> PhaseTime:
+        layers = tuple(_layer_time(place, group, phase, constants, across, network=network) for group in place.model.groups)
+        return PhaseTime(layers, 0.0, 0.0, 0.0, error, rough)
+
+    for name in k:
+        if name in (ACROSS, WEIGHTS):
+            continue
+        names = (MATMUL, WEIGHTS) if name == MATMUL else (name,)
+        constants = (k[MATMUL], k[WEIGHTS]) if name == MATMUL else (k[name] * (slower if name in ALL_REDUCE else 1.0),)
+        only = {**nothing, **{other: k[other] for other in names}, ACROSS: k[ACROSS]}
+        found.append(TermTime(name, constants, alone(only, network=False)))
+    return (*found, TermTime(NETWORK, (), alone(nothing, network=True)), TermTime(HEAD, (), replace(whole, layers=())))
+
+
+def _layer_time(
+    place: Placement, group: LayerGroup, phase: str, k: dict[str, float], across: Across | None, *, network: bool = True
+) -> LayerTime:
+    """One layer's terms with the constants `k` applied, the waits between nodes among them or not."""
     terms = dict(zip(k, (prefill_terms if phase == "prefill" else decode_terms)(place, group, across), strict=False))
-    extra = k["across nodes"] if across is Across.TABLES else 1.0
-    seconds = Work(fixed=all_reduces(place, group, across).network)
+    extra = k[ACROSS] if across is Across.TABLES else 1.0
+    seconds = Work(fixed=all_reduces(place, group, across).network if network else 0.0)
     for name, term in terms.items():
         if name not in (WEIGHTS, MATMUL):
             seconds = seconds.plus(term.scaled(k[name] * (extra if name in ALL_REDUCE else 1.0)))

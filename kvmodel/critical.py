@@ -57,6 +57,18 @@ def critical_lengths(scenario: Scenario) -> CriticalLengths:
     Raises UnknownNameError and BadScenarioError.
     """
     need_scenario(scenario)
+    tests = length_tests(scenario)
+    steps = intervals(tests["decode_step_tokens"])
+    return CriticalLengths(
+        decode_step_tokens=steps[0].from_tokens if steps else None,
+        hidden=intervals(tests["hidden"]),
+        gap_over_share=intervals(tests["gap_over_share"]),
+        critical_bandwidth_bytes_per_s=critical_bandwidth(plan_of(scenario), amounts_of(scenario)),
+    )
+
+
+def length_tests(scenario: Scenario) -> dict[str, Test]:
+    """What is asked of a prompt length, or of an array of them, by the name of the answer in `CriticalLengths`."""
     plan = plan_of(scenario)
     layered = plan_of(scenario.with_changes(overlap="layer"))
     amounts = amounts_of(scenario)
@@ -71,13 +83,7 @@ def critical_lengths(scenario: Scenario) -> CriticalLengths:
     def gap_is_large(tokens: Any) -> Any:
         return handoff(plan, replace_tokens(amounts, tokens)).gap_share > GAP_MARK
 
-    steps = intervals(outlasts_step)
-    return CriticalLengths(
-        decode_step_tokens=steps[0].from_tokens if steps else None,
-        hidden=intervals(hides),
-        gap_over_share=intervals(gap_is_large),
-        critical_bandwidth_bytes_per_s=critical_bandwidth(plan, amounts),
-    )
+    return {"decode_step_tokens": outlasts_step, "hidden": hides, "gap_over_share": gap_is_large}
 
 
 def critical_bandwidth(plan: Plan, amounts: Amounts) -> float | None:

@@ -108,11 +108,14 @@ class GroupPace(Pace):
     def layers_of(self, j: Num, state: WireState, alpha: Num, decode_layer: Num | None) -> WireState:
         """The state after the layers of chunk `j`."""
         before, after = self.compute(j - 1), self.compute(j)
+        layer_x = [self.layer_x(j, g) for g in range(len(self.plan.wires))]
+        spans = {counts: sum(n * (after[g] - before[g]) for g, n in counts) for counts in self.shares}
+        xs = {counts: share * sum(n * layer_x[g] for g, n in counts) for counts, share in self.shares.items()}
         clock = sum(wire.count * t for wire, t in zip(self.plan.wires, before, strict=True))
         for counts, times in self.groups:
-            each = sum(n * (after[g] - before[g]) for g, n in counts)
-            state = advance(state, Run(times, clock + each, each, self.group_x(j, counts)), latency=alpha, decode_layer=decode_layer)
-            clock = clock + times * each
+            run = Run(times, clock + spans[counts], spans[counts], xs[counts])
+            state = advance(state, run, latency=alpha, decode_layer=decode_layer)
+            clock = clock + times * spans[counts]
         return state
 
 
@@ -133,14 +136,23 @@ def grouped(plan: Plan, a: Amounts, p: Progress, size: int) -> Grouped:
     return Grouped(size + 0 * p.new, exposed, pace.total_x + alpha, pace.messages, in_step)
 
 
+def _gain(plan: Plan) -> bool:
+    """Whether layers that leave together may take less time on the wire than one by one.
+
+    They do where they share messages, or where one kind posts or waits while another sends.
+    """
+    lane = plan.lane
+    beside = bool(lane.message_seconds and lane.posts_while_sending) or lane.outstanding is not None
+    return any(wire.joined for wire in plan.wires) or (beside and len(plan.wires) > 1)
+
+
 def sent_in_groups(plan: Plan, a: Amounts, p: Progress, sizes: Sequence[int] | None = None) -> Grouped:
     """The transfer in groups of the size asked for, or else of that with the least exposed, the smallest of equals.
 
-    Layers of one kind that share no messages leave least exposed one by one, whatever the amounts.
+    Layers that gain nothing by leaving together leave least exposed one by one, whatever the amounts.
     """
     if sizes is None:
-        alone = len(plan.wires) == 1 and not plan.wires[0].joined
-        sizes = (plan.group_layers,) if plan.group_layers else (1,) if alone else sizes_of(plan)
+        sizes = (plan.group_layers,) if plan.group_layers else sizes_of(plan) if _gain(plan) else (1,)
     best = grouped(plan, a, p, sizes[0])
     for size in sizes[1:]:
         other = grouped(plan, a, p, size)

@@ -7,7 +7,6 @@ part. Both follow the same recursion, and a test holds them together.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -92,9 +91,11 @@ def _layer_groups(plan: Plan, amounts: Amounts, p: Progress) -> Parts:
     pace = GroupPace(plan, amounts, p, size)
     chunks = int(pace.chunks)
     groups = [counts for counts, times in pace.groups for _ in range(times)]
-    steps = [pace.compute(j) for j in range(chunks + 1)]
-    spans = [sum(n * (after[g] - before[g]) for g, n in counts) for before, after in pairwise(steps) for counts in groups]
-    ends, x = np.cumsum(spans), np.asarray([float(pace.group_x(j, counts)) for j in range(1, chunks + 1) for counts in groups])
+    spent = [np.diff(np.asarray(done, dtype=float) + np.zeros(chunks + 1)) for done in pace.compute(np.arange(chunks + 1))]
+    spans = {counts: sum(n * spent[g] for g, n in counts) for counts in pace.shares}
+    xs = {counts: np.asarray(pace.group_x(np.arange(1, chunks + 1), counts)) + np.zeros(chunks) for counts in pace.shares}
+    ends, x = (np.stack([by_chunk[counts] for counts in groups], axis=1).ravel() for by_chunk in (spans, xs))
+    ends = np.cumsum(ends)
     early, ready = float(pace.sent(1)) if plan.engine.early_prefix else 0.0, ends
     if amounts.prompt_tokens < plan.serial_below:
         early, ready = 0.0, np.full(len(x), float(p.prefill_seconds))

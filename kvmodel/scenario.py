@@ -39,6 +39,10 @@ class Inputs(Record):
         except ValidationError as error:
             raise BadScenarioError(describe_errors(error, type(self))) from None
 
+    def changed(self) -> dict[str, Any]:
+        """The fields that differ from the defaults, in the order of declaration."""
+        return {name: getattr(self, name) for name, field in type(self).model_fields.items() if getattr(self, name) != field.default}
+
 
 class Scenario(Inputs):
     """Inputs of one handoff. Immutable; change it with `with_changes`, which validates."""
@@ -170,10 +174,6 @@ class Scenario(Inputs):
     def with_changes(self, **changes: Any) -> Scenario:
         """A validated copy with some fields replaced. Raises BadScenarioError."""
         return Scenario(**{**{name: getattr(self, name) for name in type(self).model_fields}, **changes})
-
-    def changed(self) -> dict[str, Any]:
-        """The fields that differ from the defaults, in the order of declaration."""
-        return {name: getattr(self, name) for name, field in type(self).model_fields.items() if getattr(self, name) != field.default}
 
 
 def refuse_truth(fields: Mapping[str, Any], record: type[Record]) -> None:

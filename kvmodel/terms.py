@@ -54,6 +54,7 @@ Both chosen on the grid, where reads of some 50 to 150 MB reach less of the band
 
 WEIGHTS, MATMUL = "weights", "matmul"
 ALL_REDUCE = ("all-reduce bytes", "all-reduce latency")
+ACROSS = "across nodes"
 
 
 def _activation_elements(place: Placement, group: LayerGroup) -> float:

@@ -142,7 +142,8 @@ def test_overlap_exposes_no_more_than_the_whole_transfer(scenario: Scenario) -> 
 
 @given(scenarios(overlap=st.sampled_from(("chunk", "layer")), prefill_held_tokens=0, decode_held_tokens=0))
 def test_sending_layer_by_layer_exposes_no_more_than_sending_chunk_by_chunk(scenario: Scenario) -> None:
-    chunked = scenario.with_changes(chunk_tokens=scenario.chunk_tokens or 4096)
+    # layers that leave one by one share no messages, so where blocks hold all layers a chunk may be cheaper
+    chunked = scenario.with_changes(chunk_tokens=scenario.chunk_tokens or 4096, cross_layer="no")
     by_chunk, by_layer = (evaluate(chunked.with_changes(overlap=way)).transfer.exposed_seconds for way in ("chunk", "layer"))
     assert by_layer <= by_chunk * (1 + 1e-9) + 1e-9
 

@@ -108,8 +108,8 @@ def test_no_file_of_python_is_longer_than_300_lines(root: Path) -> None:
 def test_every_module_of_the_model_has_its_test(root: Path) -> None:
     without = {"__init__", "dtypes", "errors", "numeric", "results"}  # a table, exceptions, four functions, names
     covered_by = {
-        "asked": "engines", "designs": "turn", "evaluate": "sweep", "flop": "terms", "kernels": "terms", "lane": "wire",
-        "lanes": "wire", "rails": "knobs",
+        "asked": "engines", "changes": "compare", "compare_turns": "compare", "designs": "turn", "evaluate": "sweep",
+        "flop": "terms", "kernels": "terms", "lane": "wire", "lanes": "rails",
         "operations": "matrices", "placement": "compute", "plan": "handoff", "progress": "handoff", "refusals": "engines",
         "remedies": "reason", "structure": "sweep", "terms": "compute", "traffic": "congestion", "transport": "transports", "work": "terms",
     }  # fmt: skip

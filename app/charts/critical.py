@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from app.charts.curves import Curves
 from app.charts.links import LinkRow, critical_sentence, on_link
 from app.charts.marks import disc, line, note, rings, rule, words
 from app.charts.odd_links import odd_sentences
@@ -67,15 +68,15 @@ def _you(tokens: int, seconds: float, steps: float) -> str:
     return f"<b>you: {count_text(tokens)} tokens, {time_text(seconds)}</b><br>= {_steps(steps)}"
 
 
-def critical_figure(own: LinkRow, table: Table, drawn: Sequence[LinkRow]) -> Figure:
-    """Lines for links, the chosen one in the wire's colour; the area in which prefill cannot hide the wire."""
-    wide, narrow = (_layout(own, table, drawn, narrow=narrow) for narrow in (False, True))
+def critical_figure(own: LinkRow, table: Table, drawn: Sequence[LinkRow], pinned: Curves | None = None) -> Figure:
+    """Lines for links, the chosen one in the wire's colour; the area in which prefill cannot hide the wire; a pin's curves dashed."""
+    wide, narrow = (_layout(own, table, drawn, pinned, narrow=narrow) for narrow in (False, True))
     return Figure("critical", wide, narrow, at("answer.text"))
 
 
-def _layout(own: LinkRow, table: Table, drawn: Sequence[LinkRow], *, narrow: bool) -> Spec:
+def _layout(own: LinkRow, table: Table, drawn: Sequence[LinkRow], pinned: Curves | None, *, narrow: bool) -> Spec:
     tokens, size, height = table["c.tokens"], 12 if narrow else 13, 400 if narrow else 460
-    low, high = _limits(table, drawn)
+    low, high = _limits(table, drawn, pinned)
     decades = math.log10(high) - math.log10(low)
     prefill = {"fill": "tonexty", "fillcolor": _TINT, "hovertemplate": "prefill, %{x:,} tokens<extra></extra>"}
     data = [
@@ -83,25 +84,33 @@ def _layout(own: LinkRow, table: Table, drawn: Sequence[LinkRow], *, narrow: boo
         line(col("c.tokens"), col("c.prefill"), "prefill", 2, **prefill),
         *[_curve(row, row.id == own.id) for row in drawn],
         line(col("c.tokens"), col("c.step"), "decode", 1.5, dash="dash"),
+        *(pinned.lines() if pinned else []),
         *_crossings(own, drawn, table),
         _end_texts(own, drawn, table, decades / (height - 52), size),
     ]
+    others = [pinned.wire, pinned.prefill] if pinned else []
+    spot = free_spot(table, drawn, decades / (height - 52), 278 if narrow else 984, others)
     layout = {
         "height": height,
         "margin": {"l": 52, "r": 82 if narrow else 84, "t": 8, "b": 44},
         "xaxis": {**token_axis(tokens[0], tokens[-1]), "title": {"text": "prompt tokens"}, "fixedrange": True},
         "yaxis": {**time_axis(low, high), "fixedrange": True, "showgrid": True},
-        "annotations": _notes(own, table, size, free_spot(table, drawn, decades / (height - 52), 278 if narrow else 984), narrow=narrow),
+        "annotations": [
+            *(pinned.notes(size) if pinned else []),
+            *_notes(own, table, size, spot, narrow=narrow),
+        ],
         "shapes": _shapes(own, table, low),
     }
     return {"data": data, "layout": layout}
 
 
-def _limits(table: Table, drawn: Sequence[LinkRow]) -> tuple[float, float]:
+def _limits(table: Table, drawn: Sequence[LinkRow], pinned: Curves | None) -> tuple[float, float]:
     """Decades around all curves."""
-    values = [v for row in drawn for v in table[f"c.{row.id}"] if v > 0] or [1e-3]
+    wires = [*(table[f"c.{row.id}"] for row in drawn), *([pinned.wire] if pinned else [])]
+    values = [v for wire in wires for v in wire if v > 0] or [1e-3]
     low = 10.0 ** math.floor(math.log10(max(1e-6, min(values))))
-    return low, 10.0 ** math.ceil(math.log10(max(*values, *table["c.prefill"], low * 10)))
+    tops = [*table["c.prefill"], *(pinned.prefill if pinned else [])]
+    return low, 10.0 ** math.ceil(math.log10(max(*values, *tops, low * 10)))
 
 
 def _curve(row: LinkRow, chosen: bool) -> Spec:
@@ -154,11 +163,12 @@ def _notes(own: LinkRow, table: Table, size: int, spot: int, *, narrow: bool) ->
     return notes
 
 
-def free_spot(table: Table, drawn: Sequence[LinkRow], per_pixel: float, width: int) -> int:
+def free_spot(table: Table, drawn: Sequence[LinkRow], per_pixel: float, width: int, others: Sequence[Sequence[float]] = ()) -> int:
     """Position on the prefill curve whose label, above it and to its left, keeps farthest from every curve."""
     x = np.asarray(table["c.x"])
     span = (x[-1] - x[0]) * 84 / width
-    curves = [np.log10(np.maximum(table[name], 1e-12)) for name in ("c.prefill", *(f"c.{row.id}" for row in drawn))]
+    drawings = [*(table[name] for name in ("c.prefill", *(f"c.{row.id}" for row in drawn))), *others]
+    curves = [np.log10(np.maximum(curve, 1e-12)) for curve in drawings]
     best, room = len(x) // 3, -1.0
     for i in range(len(x)):
         under = (x >= x[i] - span) & (x <= x[i])

@@ -30,6 +30,19 @@ def rings(x: Sequence[Any], y: Sequence[Any], size: float, width: float, fill: s
     return {"type": "scatter", "mode": "markers", "x": list(x), "y": list(y), "marker": marker, "hoverinfo": "skip"}
 
 
+def hollow(tones: str | Sequence[str]) -> dict[str, Any]:
+    """Marker of a pinned scenario's bars: their outline alone."""
+    edge = colour(tones) if isinstance(tones, str) else [colour(tone) for tone in tones]
+    return {"color": colour("bg"), "line": {"width": 1.5, "color": edge}}
+
+
+def hollow_bars(x: Spec, rows: Sequence[float], tones: str | Sequence[str], *, base: Spec = 0, pitch: float = 1.0, **axes: str) -> Spec:
+    """A pinned scenario's bars: thin, hollow, under those of rows that are `pitch` apart."""
+    place = {"y": [row + 0.32 * pitch for row in rows], "width": 0.12 * pitch}
+    bar = {"type": "bar", "orientation": "h", "x": x, "base": base, **place, "marker": hollow(tones)}
+    return {**bar, "hoverinfo": "skip", **axes}
+
+
 @dataclass(frozen=True, slots=True)
 class Label:
     """A label at a point of the axes; `place` says on which side of it, `fill` is a colour by name or a placeholder for one."""

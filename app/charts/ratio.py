@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import math
 
+from app.charts.curves import Curves
 from app.charts.marks import disc, line, note
 from app.charts.scale import log_axis, token_axis
 from app.charts.spec import Figure, Spec, Table, at, col, colour
 from kvmodel.display import NARROW_SPACE
 
 
-def ratio_figure(table: Table) -> Figure:
-    """The ratio against prompt length, from the table of `app.charts.critical`."""
-    return Figure("ratio", _layout(table, 13), _layout(table, 12), "Transfer time over prefill time against prompt length")
+def ratio_figure(table: Table, pinned: Curves | None = None) -> Figure:
+    """The ratio against prompt length, from the table of `app.charts.critical`; a pin's dashed."""
+    return Figure("ratio", _layout(table, pinned, 13), _layout(table, pinned, 12), "Transfer time over prefill time against prompt length")
 
 
-def _layout(table: Table, size: int) -> Spec:
+def _layout(table: Table, pinned: Curves | None, size: int) -> Spec:
     tokens = table["c.tokens"]
-    values = [v for v in table["r.ratio"] if v > 0] or [1.0]
+    values = [v for v in [*table["r.ratio"], *(pinned.ratio if pinned else [])] if v > 0] or [1.0]
     low = 10.0 ** math.floor(math.log10(min(*values, 0.5)))
     high = 10.0 ** math.ceil(math.log10(max(*values, 2.0)))
     ticks = [10.0**d for d in range(round(math.log10(low)), round(math.log10(high)) + 1)]
     data = [
         line(col("c.tokens"), col("r.ratio"), "wire", 3.5, customdata=col("r.hover"), hovertemplate="%{customdata}<extra></extra>"),
         line([tokens[0], tokens[-1]], [1, 1], "prefill", 1.5, dash="dash"),
+        *([pinned.ratio_line()] if pinned else []),
     ]
     right = {"xref": "paper", "xanchor": "right", "yshift": 10, "xshift": -4, "bgcolor": colour("bg")}
     you = {"xanchor": at("c.you_anchor"), "yshift": -18, "bgcolor": colour("bg"), "borderpad": 3}
@@ -33,6 +35,7 @@ def _layout(table: Table, size: int) -> Spec:
         "xaxis": {**token_axis(tokens[0], tokens[-1]), "title": {"text": "prompt tokens"}, "fixedrange": True},
         "yaxis": {**log_axis(low, high, ticks, [f"{t * 100:,g}{NARROW_SPACE}%" for t in ticks]), "showgrid": True, "fixedrange": True},
         "annotations": [
+            *([pinned.label(pinned.ratio, "pin", size)] if pinned else []),
             note("as long as prefill", 1.0, 0.0, "prefill_text", size, **right),
             note(at("r.text"), at("c.x"), at("r.you"), "ink", size, **you),
             disc(at("c.x"), at("r.you")),

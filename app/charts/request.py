@@ -67,31 +67,32 @@ def _hidden(row: Evaluation) -> str:
     return f"on the wire, {share_text(hidden)} of it hidden" if hidden > 1e-9 else "on the wire, none of it hidden"
 
 
-def sum_block(over: Over) -> dict[str, Any]:
-    """The sum as a text block: the figures carry the swatches and so are the key of the charts."""
+def sum_block(over: Over, *, pinned: bool = False) -> dict[str, Any]:
+    """The sum as a text block: the figures carry the swatches and so are the key of the charts; a pin's stand below them."""
     engine = over.plan.engine
-    terms = [_term("prefill", at("s.prefill"), "prefill")]
+    terms = [_term("prefill", at("s.prefill"), "prefill", "prefill.seconds", pinned=pinned)]
     released_early = engine.released_by == "prefill"
     if not released_early:
-        terms += [_sign("+"), _term("exposed transfer", at("s.exposed"), "exposed")]
+        terms += [_sign("+"), _term("exposed transfer", at("s.exposed"), "exposed", "transfer.exposed_seconds", pinned=pinned)]
         if fixed_seconds(over.plan) > 0:
-            terms += [_sign("+"), _term("fixed handoff", at("s.fixed"), "other")]
+            terms += [_sign("+"), _term("fixed handoff", at("s.fixed"), "other", "gap_seconds", pinned=pinned)]
         if engine.first_token == "decode":
-            terms += [_sign("+"), _term("first decode step", at("s.step"), "decode")]
-    time = {"tag": "span", "class": "kv-unit", "children": [" ", at("s.wire")]}
+            terms += [_sign("+"), _term("first decode step", at("s.step"), "decode", "decode.step_seconds", pinned=pinned)]
+    time = {"tag": "span", "class": "kv-unit", "children": [" ", _opens("transfer.seconds", at("s.wire"))]}
     wire = {
         "tag": "div",
         "class": "kv-term kv-wire-term",
         "children": [
             {"tag": "div", "class": "kv-label", "children": [_swatch("wire"), at("s.hidden")]},
-            {"tag": "div", "class": "kv-number", "children": [at("s.bytes"), time]},
+            {"tag": "div", "class": "kv-number", "children": [_opens("kv.wire_bytes", at("s.bytes")), time]},
+            *_below("s.bytes", pinned=pinned),
         ],
     }  # fmt: skip
-    total = _term("Time to first token", at("s.ttft"), None, extra=" kv-total")
+    total = _term("Time to first token", at("s.ttft"), None, "ttft_seconds", extra=" kv-total", pinned=pinned)
     return {"tag": "div", "class": "kv-sum", "children": [total, _sign("="), *terms, wire]}
 
 
-def _term(label: str, number: Any, meaning: str | None, extra: str = "") -> dict[str, Any]:
+def _term(label: str, number: Any, meaning: str | None, figure: str, extra: str = "", *, pinned: bool) -> dict[str, Any]:
     unit = {"tag": "span", "class": "kv-unit", "children": ["\u202f", at("s.unit")]}
     head = [_swatch(meaning), label] if meaning else [label]
     return {
@@ -99,8 +100,26 @@ def _term(label: str, number: Any, meaning: str | None, extra: str = "") -> dict
         "class": f"kv-term{extra}",
         "children": [
             {"tag": "div", "class": "kv-label", "children": head},
-            {"tag": "div", "class": "kv-number", "children": [number, unit]},
+            {"tag": "div", "class": "kv-number", "children": [_opens(figure, number), unit]},
+            *_below(number["$at"], pinned=pinned),
         ],
+    }
+
+
+def _below(name: str, *, pinned: bool) -> list[dict[str, Any]]:
+    """A number's pinned value, where there is a pin."""
+    return [{"tag": "div", "class": "kv-pin-below", "children": [at(f"pin.{name}")]}] if pinned else []
+
+
+def _opens(figure: str, *children: Any) -> dict[str, Any]:
+    """A number that opens its explanation."""
+    return {
+        "tag": "button",
+        "type": "button",
+        "class": "kv-open",
+        "data-explain": figure,
+        "title": "Explain this number",
+        "children": list(children),
     }
 
 

@@ -64,9 +64,10 @@ def log_axis(low: float, high: float, ticks: Sequence[float], texts: Sequence[st
 
 
 def token_axis(low: int, high: int) -> dict[str, object]:
-    """A logarithmic axis of prompt tokens."""
+    """A logarithmic axis of prompt tokens; it reaches to places rounded to five decimals, which marks at its ends have."""
     ticks = [t for t in TOKEN_TICKS if low <= t <= high]
-    return {**log_axis(low, high, ticks, [tick_text(t) for t in ticks]), "ticks": "outside", "ticklen": 4}
+    reach = {"range": [math.floor(math.log10(low) * 1e5) / 1e5, math.ceil(math.log10(high) * 1e5) / 1e5]}
+    return {**log_axis(low, high, ticks, [tick_text(t) for t in ticks]), **reach, "ticks": "outside", "ticklen": 4}
 
 
 def time_axis(low: float, high: float) -> dict[str, object]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.charts.marks import Label, hatched, labels, rule
+from app.charts.marks import Label, hatched, hollow_bars, labels, rule
 from app.charts.spec import Figure, Spec, Table, at, colour
 from app.charts.turn import BARS, TITLES, TurnRow
 from kvmodel.designs import Design
@@ -41,13 +41,14 @@ PANELS = {
 BYTES_ROOM = 1.32
 
 
-def bars_table(rows: Sequence[TurnRow]) -> Table:
-    """Columns of the bars over a slider's positions."""
-    frames = [_frame(row) for row in rows]
+def bars_table(rows: Sequence[TurnRow], pinned: TurnRow | None = None) -> Table:
+    """Columns of the bars over a slider's positions; axes reach to the pinned turn's too."""
+    others = [pinned.by_key[key] for key in BARS] if pinned else []
+    frames = [_frame(row, others) for row in rows]
     return {name: [frame[name] for frame in frames] for name in frames[0]}
 
 
-def _frame(row: TurnRow) -> dict[str, Any]:
+def _frame(row: TurnRow, others: Sequence[Design]) -> dict[str, Any]:
     found = [row.by_key[key] for key in BARS]
     unit = shared_time_unit(*(d.ttft_seconds for d in found))
     stalls = [f"  stalls its neighbours {time_text(d.stall_seconds)}" if d.stall_seconds else "" for d in found]
@@ -60,7 +61,7 @@ def _frame(row: TurnRow) -> dict[str, Any]:
         "t.bytes_says": [_says("unique KV moved", bytes_text(d.unique_bytes)) for d in found],
     }
     for prefix, panels in PANELS.items():
-        frame |= _bars(prefix, panels, found)
+        frame |= _bars(prefix, panels, found, others)
     return frame
 
 
@@ -68,10 +69,10 @@ def _says(what: str, amount: str) -> str:
     return f"{what} {amount}<extra></extra>"
 
 
-def _bars(prefix: str, panels: Panels, found: Sequence[Design]) -> dict[str, list[int]]:
-    """Lengths, bases and ends of the bars in units."""
-    time = panels.time[1] / (panels.room * max(d.ttft_seconds for d in found))
-    moved = panels.bytes[1] / (BYTES_ROOM * max(1.0, *(d.unique_bytes for d in found)))
+def _bars(prefix: str, panels: Panels, found: Sequence[Design], others: Sequence[Design]) -> dict[str, list[int]]:
+    """Lengths, bases and ends of the bars in units; the pinned turn's after those of time and of bytes."""
+    time = panels.time[1] / (panels.room * max(d.ttft_seconds for d in (*found, *others)))
+    moved = panels.bytes[1] / (BYTES_ROOM * max(1.0, *(d.unique_bytes for d in (*found, *others))))
     start, ends = panels.time[0], [d.ttft_seconds for d in found]
     computed = [d.prefill_seconds for d in found]
     waited = [d.prefill_seconds + max(0.0, d.wait_seconds) for d in found]
@@ -88,16 +89,18 @@ def _bars(prefix: str, panels: Panels, found: Sequence[Design]) -> dict[str, lis
         f"{prefix}.step_base": [start + round(v * time) for v in waited],
         f"{prefix}.end": [start + round(v * time) for v in ends],
         f"{prefix}.bytes": lengths(none, [d.unique_bytes for d in found], moved),
+        f"{prefix}.pin": [*(round(d.ttft_seconds * time) for d in others), *(round(d.unique_bytes * moved) for d in others)],
         f"{prefix}.bytes_end": [panels.bytes[0] + round(d.unique_bytes * moved) for d in found],
     }
 
 
-def bars_figure() -> Figure:
-    """Time to the first token, stacked, and unique KV moved."""
-    return Figure("turn-bars", _layout("w"), _layout("n"), "Time to first token and unique KV moved, by design")
+def bars_figure(*, pinned: bool = False) -> Figure:
+    """Time to the first token, stacked, and unique KV moved; a pinned turn's below, hollow."""
+    alt = "Time to first token and unique KV moved, by design"
+    return Figure("turn-bars", _layout("w", pinned=pinned), _layout("n", pinned=pinned), alt)
 
 
-def _layout(prefix: str) -> Spec:
+def _layout(prefix: str, *, pinned: bool) -> Spec:
     panels, narrow, every = PANELS[prefix], prefix == "n", range(len(BARS))
     size = 12 if narrow else 13
     times, moved = ([top + panels.pitch * i for i in every] for top in panels.tops)
@@ -133,7 +136,14 @@ def _layout(prefix: str) -> Spec:
         "yaxis": {"range": [panels.height, 0], "visible": False, "showgrid": False, "fixedrange": True},
         "shapes": edges,
     }
-    return {"data": [bars, waits, labels(words)], "layout": layout}
+    return {"data": [bars, waits, *([_below(prefix, panels, times, moved)] if pinned else []), labels(words)], "layout": layout}
+
+
+def _below(prefix: str, panels: Panels, times: Sequence[float], moved: Sequence[float]) -> Spec:
+    """The pinned turn's bars, hollow."""
+    tones = ["muted"] * len(BARS) + ["wire"] * len(BARS)
+    bases = [panels.time[0]] * len(BARS) + [panels.bytes[0]] * len(BARS)
+    return hollow_bars(at(f"{prefix}.pin"), [*times, *moved], tones, base=bases, pitch=panels.pitch)
 
 
 def _bar(x: Spec, base: Spec, y: Spec, width: float) -> Spec:

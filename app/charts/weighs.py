@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from app.charts.curves import Curves
 from app.charts.marks import disc, line, note
 from app.charts.rank_map import ranks_block as ranks_block
 from app.charts.scale import log_axis, token_axis
@@ -35,6 +36,7 @@ def weighs_table(over: Over) -> Table:
         "w.average": four_digits(average),
         "w.marginal": four_digits(np.maximum(marginal, 1.0)),
         "w.y": [round(math.log10(max(v, 1.0)), 4) for v in average],
+        "w.you_anchor": ["left" if n < 300 else "right" if n > 500_000 else "center" for n in over.values],
         "w.you": [f"<b>{bytes_text(v)} a token</b>" for v in average],
         "w.hover": [
             f"{count_text(n)} tokens<br>{exact_bytes_text(a)} a token on average<br>{exact_bytes_text(m)} for the next"
@@ -65,14 +67,14 @@ def _sentence(tokens: int, prompt: float, average: float, marginal: float) -> Se
     return (*head, (f": {bytes_text(average)} a token on average, {bytes_text(marginal)} for the next.", ""))
 
 
-def growth_figure(table: Table) -> Figure:
-    """Bytes a token takes, on average and for the next one, against prompt length."""
-    return Figure("growth", _growth(table, 13), _growth(table, 12), at("answer.text"))
+def growth_figure(table: Table, pinned: Curves | None = None) -> Figure:
+    """Bytes a token takes, on average and for the next one, against prompt length; a pin's average dashed."""
+    return Figure("growth", _growth(table, pinned, 13), _growth(table, pinned, 12), at("answer.text"))
 
 
-def _growth(table: Table, size: int) -> Spec:
+def _growth(table: Table, pinned: Curves | None, size: int) -> Spec:
     tokens = table["w.tokens"]
-    values = [*table["w.average"], *table["w.marginal"]]
+    values = [*table["w.average"], *table["w.marginal"], *(v for v in (pinned.average if pinned else []) if v > 0)]
     low, high = 10.0 ** math.floor(math.log10(min(values))), 10.0 ** math.ceil(math.log10(max(values) * 1.6))
     steps = (1, 2, 5) if high / low <= 100 else (1,)
     ticks = [m * 10.0**d for d in range(round(math.log10(low)), round(math.log10(high)) + 1) for m in steps if m * 10.0**d <= high]
@@ -80,6 +82,7 @@ def _growth(table: Table, size: int) -> Spec:
     data = [
         line(col("w.tokens"), col("w.marginal"), "other", 1.5, dash="dash"),
         line(col("w.tokens"), col("w.average"), "wire", 3.5, **hover),
+        *([pinned.average_line()] if pinned else []),
     ]
     covered = {"bgcolor": colour("bg"), "borderpad": 3}
     layout = {
@@ -88,9 +91,10 @@ def _growth(table: Table, size: int) -> Spec:
         "xaxis": {**token_axis(tokens[0], tokens[-1]), "title": {"text": "prompt tokens"}, "fixedrange": True},
         "yaxis": {**log_axis(low, high, ticks, [_tick(t) for t in ticks]), "showgrid": True, "fixedrange": True},
         "annotations": [
+            *([pinned.label(pinned.average, "pin, on average", size)] if pinned else []),
             note("<b>on average</b>", table["w.x"][0], math.log10(table["w.average"][0]), "wire_text", size, xshift=6, yshift=12),
             note("the next token", table["w.x"][-1], math.log10(table["w.marginal"][-1]), "muted", size, xanchor="right", yshift=-12),
-            note(at("w.you"), at("w.x"), at("w.y"), "ink", size, xanchor="center", yshift=20, **covered),
+            note(at("w.you"), at("w.x"), at("w.y"), "ink", size, xanchor=at("w.you_anchor"), yshift=20, **covered),
             disc(at("w.x"), at("w.y")),
         ],
     }

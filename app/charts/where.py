@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.charts.marks import hatched, words
+from app.charts.marks import hatched, hollow_bars, words
 from app.charts.scale import NARROW, WIDE
 from app.charts.spec import Figure, Spec, Table, at, colour, four_digits
 from app.over import Over
@@ -41,21 +41,24 @@ def terms_of(scenario: Scenario, amounts: Amounts) -> dict[str, Any]:
     return {term.id: term.seconds for term in gap_terms(plan_of(scenario), amounts)}
 
 
-def rows_of(scenario: Scenario) -> list[str]:
-    """Terms that are there at some prompt length, in order."""
-    amounts = amounts_of(scenario, prompt_tokens=np.array([SHORTEST, scenario.prompt_tokens, LONGEST]))
-    found = terms_of(scenario, amounts)
-    return [key for key in NAMES if key == "bytes" or np.any(np.abs(np.asarray(found[key])) > 1e-12)]
+def rows_of(scenario: Scenario, pinned: Scenario | None = None) -> list[str]:
+    """Terms that are there at some prompt length, of either scenario, in order."""
+    there = {"bytes"}
+    for one in (scenario, *([pinned] if pinned else [])):
+        found = terms_of(one, amounts_of(one, prompt_tokens=np.array([SHORTEST, one.prompt_tokens, LONGEST])))
+        there |= {key for key in NAMES if np.any(np.abs(np.asarray(found[key])) > 1e-12)}
+    return [key for key in NAMES if key in there]
 
 
-def where_table(over: Over) -> Table:
-    """Columns of the bars over a slider's positions; rows are the same at each."""
-    rows, arrays = rows_of(over.scenario), {over.field: np.asarray(over.values)}
+def where_table(over: Over, pinned: Scenario | None = None) -> Table:
+    """Columns of the bars over a slider's positions; rows are the same at each, and axes reach to the pinned scenario's bars."""
+    rows, arrays = rows_of(over.scenario, pinned), {over.field: np.asarray(over.values)}
+    farthest = max(_ends(pinned, rows)) if pinned else 0.0
     size = len(over.values)
     mine = _spread(terms_of(over.scenario, amounts_of(over.scenario, **arrays)), rows, size)
     ideal = ideal_of(over.scenario)
     least = _spread(terms_of(ideal, amounts_of(ideal, **arrays)), rows, size)
-    frames = [_frame(rows, mine[:, i], least[:, i], feasible=over.rows[i].feasible) for i in range(size)]
+    frames = [_frame(rows, mine[:, i], least[:, i], farthest, feasible=over.rows[i].feasible) for i in range(size)]
     return {name: [frame[name] for frame in frames] for name in frames[0]}
 
 
@@ -63,11 +66,13 @@ def _spread(terms: dict[str, Any], rows: Sequence[str], size: int) -> np.ndarray
     return np.array([np.broadcast_to(np.asarray(terms[key], dtype=float), size) for key in rows])
 
 
-def _frame(rows: Sequence[str], mine: np.ndarray[Any, Any], least: np.ndarray[Any, Any], *, feasible: bool) -> dict[str, Any]:
+def _frame(
+    rows: Sequence[str], mine: np.ndarray[Any, Any], least: np.ndarray[Any, Any], farthest: float, *, feasible: bool
+) -> dict[str, Any]:
     ends, total = np.cumsum(mine), float(mine.sum())
     starts = ends - mine
     low, high = np.minimum(starts, ends), np.maximum(starts, ends)
-    reach = max(float(high.max()), float(least.sum()), 1e-9)
+    reach = max(float(high.max()), float(least.sum()), farthest, 1e-9)
     unit = shared_time_unit(*[float(v) for v in [*np.abs(mine), total] if v])
     texts = [_term_text(float(v), i, unit) for i, v in enumerate(mine)]
     ideal_total = float(least.sum())
@@ -117,13 +122,28 @@ def _most(extra: dict[str, float]) -> str:
     return f"{NAMES[key][0].lower()}{NAMES[key][1:]} {'adds' if not key.endswith('copies') else 'add'} {time_text(extra[key])}"
 
 
-def where_figure(scenario: Scenario) -> Figure:
-    """A row a term, each bar beginning where the last one ended, the total below, the ideal engine under it."""
-    rows = rows_of(scenario)
-    return Figure("where", _layout(rows, WIDE), _layout(rows, NARROW), at("answer.text"))
+def where_figure(scenario: Scenario, pinned: Scenario | None = None) -> Figure:
+    """A row a term, each bar beginning where the last one ended, the total below, the ideal engine under it; a pin's bars hollow."""
+    rows = rows_of(scenario, pinned)
+    return Figure("where", _layout(rows, pinned, WIDE), _layout(rows, pinned, NARROW), at("answer.text"))
 
 
-def _layout(rows: Sequence[str], width: int) -> Spec:
+def _ends(scenario: Scenario, rows: Sequence[str]) -> list[float]:
+    """Where the bars of a scenario end."""
+    found = terms_of(scenario, amounts_of(scenario))
+    return [float(end) for end in np.cumsum([float(np.asarray(found[key])) for key in rows])]
+
+
+def _below(scenario: Scenario, rows: Sequence[str], tones: Sequence[str]) -> Spec:
+    """A scenario's bars and its total, hollow."""
+    ends = _ends(scenario, rows)
+    starts = [0.0, *ends[:-1]]
+    low = [*(min(pair) for pair in zip(starts, ends, strict=True)), 0.0]
+    length = [*(abs(a - b) for a, b in zip(starts, ends, strict=True)), ends[-1]]
+    return hollow_bars(four_digits(length), range(len(length)), tones, base=four_digits(low))
+
+
+def _layout(rows: Sequence[str], pinned: Scenario | None, width: int) -> Spec:
     size, count = (13, len(rows) + 2) if width == WIDE else (12, len(rows) + 2)
     own, ideal = list(range(count - 1)), count - 1
     tones = [*(MEANING.get(key, "wire") for key in rows), "exposed"]
@@ -151,7 +171,9 @@ def _layout(rows: Sequence[str], width: int) -> Spec:
         "yaxis": {**labels, "range": [count - 0.5, -0.5], "showgrid": False, "fixedrange": True},
     }
     texts = words(at("k.end"), own, at("k.text"), "body", size)
-    return {"data": [*bars, least, texts, words(at("k.ideal"), [ideal], at("k.ideal_text"), "muted", size)], "layout": layout}
+    below = [_below(pinned, rows, tones)] if pinned else []
+    labels = [texts, words(at("k.ideal"), [ideal], at("k.ideal_text"), "muted", size)]
+    return {"data": [*bars, least, *below, *labels], "layout": layout}
 
 
 def _bar(rows: Sequence[int], marker: Spec) -> Spec:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import gzip
 import re
+import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from app.catalog import Chart, find_chart
+from app.compare_command import against_texts
 from app.export import image, page, rows
 from app.flags import flag
-from app.state import BESIDE, State, record_of
+from app.model_names import scenario_of
+from app.state import BESIDE, State, pin_text, record_of
 from kvmodel.errors import BadScenarioError
 from kvmodel.scenario import Scenario, read_field
 
@@ -20,10 +24,15 @@ THEMES = ("light", "dark", "auto")
 SMALLEST, LARGEST = 200, 4000
 
 
-def state_of(scenario: Scenario, texts: Mapping[str, str]) -> State:
-    """The state of a scenario and inputs beside it, as typed. Raises BadScenarioError."""
+def state_of(scenario: Scenario, texts: Mapping[str, str], against: str | None = None) -> State:
+    """The state of a scenario and inputs beside it, as typed, with another to compare with. Raises KvModelError."""
     values = {name: read_field(record_of(name), name, text) for name, text in texts.items() if name in BESIDE}
-    return State(scenario).with_values(values)
+    state = State(scenario).with_values(values)
+    if against is None:
+        return state
+    pinned = against_texts(against, (*Scenario.model_fields, *BESIDE))
+    other = scenario_of({name: text for name, text in pinned.items() if name not in BESIDE})
+    return replace(state, pin=state_of(other, pinned))
 
 
 def size_of(text: str) -> tuple[int, int] | None:
@@ -50,7 +59,8 @@ def command_of(chart: Chart, state: State) -> str:
     changed = [(name, getattr(value, "id", value)) for name, value in state.scenario.changed().items()]
     changed += [(name, state.value(name)) for name in BESIDE if state.value(name) != record_of(name).model_fields[name].default]
     words = " ".join(f"{flag(name)} {value}" for name, value in changed)
-    return f"kv-handoff chart {chart.name} {words}".strip()
+    words += f" --against {shlex.quote(pin_text(state.pin))}" if state.pin and not state.pin.is_own() else ""
+    return f"kv-handoff chart {chart.name} {words.strip()}".strip()
 
 
 def write_chart(name: str, state: State, out: str, *, size: str, theme: str, shared: bool, explorer: str) -> dict[str, Any]:

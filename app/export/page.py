@@ -14,6 +14,7 @@ import plotly
 
 import kvmodel
 from app.catalog import VIEWS, Chart
+from app.charts.pinned import pin_table
 from app.charts.spec import placed
 from app.controls import label_of
 from app.export.rows import answer_of
@@ -60,12 +61,13 @@ def chart_data(chart: Chart, state: State) -> dict[str, Any]:
     """What the page's script gets: answer, chart, sliders and the tables they move by."""
     view = VIEWS[chart.view]
     board = view.at(state)
-    shown = {"answer": board.views["answer_view"], "chart": board.views[chart.mount]}
+    pinned = {"pinned": board.views["pinned_view"]} if state.pin else {}
+    shown = {"answer": board.views["answer_view"], "chart": board.views[chart.mount], **pinned}
     shown = {name: {key: value for key, value in one.items() if key != "url"} for name, one in shown.items()}
     names = placed([one["items"] for one in shown.values()], "$at")
     main = view.sliders[0]
     values = positions_of(main, state.value(main))
-    moved = view.tables(state, main, values)
+    moved = view.tables(state, main, values) | pin_table(state, main, values)
     if not any(isinstance(column, list) for column in Slider(main, values, moved).data(names)["table"].values()):
         return {**shown, "sliders": [], "tables": None}
     table = Slider(main, values, moved | context_table(state, main, values)).data(names)
@@ -87,7 +89,7 @@ def chart_html(
     """
     data = chart_data(chart, state)
     kept = {"light": ("light",), "dark": ("dark",), "auto": ("light", "dark")}[theme]
-    for one in ("answer", "chart"):
+    for one in ("answer", "chart", *(["pinned"] if state.pin else [])):
         data[one]["themes"] = {mode: THEMES[mode] for mode in kept} if data[one]["themes"] else {}
     answer = html.escape(answer_of(data["answer"]))
     script = (
@@ -102,7 +104,9 @@ def chart_html(
             f'<title>{html.escape(chart.title)}</title><meta name="description" content="{answer}">',
             f"<style>{style(theme)}</style></head><body><main>",
             *(f'<p class="kv-notice" role="alert">{html.escape(note)}</p>' for note in notes),
-            '<div data-place="answer" class="liveview"></div><div data-place="sliders"></div>',
+            '<div data-place="answer" class="liveview"></div>',
+            *(['<div data-place="pinned" class="liveview"></div>'] if state.pin else []),
+            '<div data-place="sliders"></div>',
             '<div data-place="chart" class="liveview"></div><div data-place="tables" hidden></div>',
             f'<p class="kv-foot">Arithmetic, not a measurement. {_source(explorer, state, command)}</p>',
             "</main>",

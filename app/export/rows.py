@@ -11,6 +11,7 @@ import kvmodel
 from app.behind import behind
 from app.catalog import VIEWS, Chart
 from app.charts.spec import fill
+from app.live import Board
 from app.palette import LIGHT
 from app.state import State
 
@@ -27,12 +28,21 @@ def chart_json(chart: Chart, state: State, command: str) -> str:
         "title": chart.title,
         "answer": answer_of(board.views["answer_view"]),
         "scenario": scenario_of(state),
+        **pinned_of(state, board),
         "rows": behind(chart.name, state),
         "figures": figures,
         "command": command,
         "version": kvmodel.__version__,
     }
     return json.dumps(whole, allow_nan=False, ensure_ascii=False)
+
+
+def pinned_of(state: State, board: Board) -> dict[str, Any]:
+    """The pinned scenario and the sentence on the difference; nothing without a pin."""
+    if state.pin is None:
+        return {}
+    sentence = board.views["pinned_view"]["now"]["pin.sentence"]
+    return {"pinned": scenario_of(state.pin), "difference": "".join(text for text, _ in sentence)}
 
 
 def filled(item: dict[str, Any], view: dict[str, Any], colours: dict[str, str], width: str = "wide") -> dict[str, Any]:

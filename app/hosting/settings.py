@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from app.report import SCHEMES
 from kvmodel.errors import BadScenarioError
 
 PREFIX = "KV_HANDOFF_"
@@ -51,6 +52,13 @@ def _proxies(text: str) -> str:
     return " ".join(words)
 
 
+def _report(text: str) -> str:
+    """An address that a report can be sent to, or nothing."""
+    if text and not text.startswith(SCHEMES):
+        raise ValueError(f"allowed: an address that begins with {', '.join(SCHEMES)}")
+    return text
+
+
 Address = Annotated[str, AfterValidator(_address)]
 
 
@@ -87,8 +95,8 @@ class Settings(BaseSettings):
     """What is logged; info has a line for each request."""
     static_url: Address = ""
     """A static copy of the site, which a full page names."""
-    tracker_url: Address = ""
-    """Where faults can be reported; the Method view names it."""
+    report_to: Annotated[str, AfterValidator(_report)] = ""
+    """Where a wrong number is reported: `mailto:someone@example.org`, or a tracker's page for a new issue."""
 
 
 @cache

@@ -56,6 +56,11 @@ document.addEventListener("keydown", ({ key, target }) => {
   if (option) touched(document.getElementById(option) ?? target);
 }, { capture: true, passive: true });
 
+// A swap changes controls that nobody touched: what follows is the run's alone.
+document.addEventListener("click", ({ target }) => {
+  if (target.closest?.(".st-key-do_swap")) store.asked = waiting = undefined;
+}, { capture: true, passive: true });
+
 let watched = [];
 // Watch the controls whose choices the server can answer ahead; `asked` says which, and at which scenario.
 function follow() {

@@ -79,7 +79,7 @@ function element(spec, watch) {
   const node = document.createElement(spec.tag ?? "span");
   for (const [name, value] of Object.entries(spec)) {
     if (!ATTRIBUTES.has(name) && !name.startsWith("aria-") && !name.startsWith("data-")) continue;
-    if (name === "href" && !/^(https?:|[?#/.])/.test(value)) continue;
+    if (name === "href" && !/^(https?:|mailto:|[?#/.])/.test(value)) continue;
     if (typeof value === "object") watch.push(look => node.setAttribute(name, look.at(value.$at)));
     else node.setAttribute(name, value);
   }
@@ -141,7 +141,7 @@ class View {
     if (data.say && this.said.textContent !== data.say) this.said.textContent = data.say;
     if (data.url !== undefined) keepUrl(data.url);
     const now = position(data.main);
-    if (now && now.text !== data.value) return; // in a drag: wait for the tables
+    if ((this.waits = now && now.text !== data.value)) return; // in a drag, or the slider has yet to move: wait for the tables
     if (data.later) this.schedule();
     else this.draw(this.charts());
   }
@@ -150,8 +150,8 @@ class View {
   move(to, quiet = false) {
     const table = to && store.sliders[to.slider]?.table;
     if (!this.data || !table || to.at < 0 || store.sliders[to.slider].id !== this.data.tables[to.slider] || !Object.keys(this.data.now).every(name => name in table)) return;
-    if (quiet && to.text === this.data.value && !this.current) return;
-    this.current = to;
+    if (quiet && to.text === this.data.value && !this.current && !this.waits) return;
+    [this.current, this.waits] = [to, false];
     this.schedule();
   }
 
@@ -172,7 +172,10 @@ class View {
         return was;
       }
       if (was && JSON.stringify(item) === JSON.stringify(before[k])) return was;
-      return item.wide ? { node: this.chart(item), watch: [] } : this.text(item);
+      if (item.wide) return { node: this.chart(item), watch: [] };
+      const text = this.text(item);
+      if (was?.node.open && item.name === before[k].name) text.node.open = true; // what is unfolded stays so
+      return text;
     });
     old.filter(was => !this.items.includes(was)).forEach(({ node }) => this.forget(node));
     const nodes = [...(this.data.say ? [this.said] : []), ...this.items.map(({ node }) => node)];

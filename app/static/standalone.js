@@ -22,6 +22,7 @@ globalThis.kvHandoffChart = (root, data, mount) => {
   data.sliders.forEach(one => place("sliders").append(slider(one)));
   const draw = () => {
     mount(place("answer"), data.answer);
+    if (data.pinned) mount(place("pinned"), data.pinned);
     mount(place("chart"), data.chart);
   };
   draw();

@@ -10,6 +10,7 @@ import streamlit as st
 
 from app import controls
 from app.charts import critical, links, ratio
+from app.charts.curves import Curves, pinned_curves
 from app.charts.spec import Table, at
 from app.live import Board, at_value, block
 from app.over import evaluate_over
@@ -52,12 +53,13 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     rows, table = links.link_rows(links.without_prompt(scenario)), table_of(scenario, positions)
     now = at_value(table, positions, scenario.prompt_tokens)
     own = next(row for row in rows if row.id == scenario.link)
-    curves = critical.critical_figure(own, table, links.drawn_links(scenario, rows))
+    pinned = pinned_curves(state, positions)
+    curves = critical.critical_figure(own, table, links.drawn_links(scenario, rows), pinned)
     board.view("critical_view", [curves], now, columns=table)
     frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
     listed = [block("h2", "Every link", class_="kv-h2"), links.links_block(scenario, rows), block("p", at("c.odd"), class_="kv-note")]
     board.view("links_view", listed, now, later=True)
-    board.view("ratio_view", beside(table), now, columns=table, later=True)
+    board.view("ratio_view", beside(table, pinned), now, columns=table, later=True)
     return board
 
 
@@ -72,11 +74,11 @@ def table_of(scenario: Scenario, positions: Sequence[int]) -> Table:
     return evaluate_over(scenario, "prompt_tokens", tuple(positions)).table("critical", lambda o: critical.critical_table(o, rows))
 
 
-def beside(table: Table) -> list[Any]:
+def beside(table: Table, pinned: Curves | None) -> list[Any]:
     """The ratio of wire to compute, and how to read the curves."""
     return [
         block("h2", "Wire over compute", class_="kv-h2"),
-        ratio.ratio_figure(table),
+        ratio.ratio_figure(table, pinned),
         block("p", RATIO, class_="kv-note"),
         block("h2", "How to read it", class_="kv-h2"),
         block("p", HOW, class_="kv-note"),

@@ -29,7 +29,7 @@ INTRO = (
 
 def formulas_block(scenario: Scenario) -> dict[str, Any]:
     """A row a formula, in words, in symbols, and as it comes out for a layer of the scenario."""
-    return table_block("Formulas of matrices and roofline", HEADS, formula_rows(scenario), stacked=True)
+    return table_block("Formulas of matrices and roofline", HEADS, formula_rows(scenario), look="kv-words", stacked=True)
 
 
 def formula_rows(scenario: Scenario) -> list[tuple[str, str, str]]:

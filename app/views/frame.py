@@ -10,11 +10,15 @@ import streamlit as st
 
 from app import controls, reading
 from app.answers import SUPPOSED
+from app.charts.pinned import pin_blocks, pin_table
 from app.charts.scale import TOKEN_TICKS
 from app.charts.spec import Table, at
 from app.live import Board, Slider, block, first, static_block
 from app.over import COUNTED
-from app.state import URL_KEYS, State, from_link
+from app.state import TURN_FIELDS, URL_KEYS, State, from_link
+from app.views import explain
+from app.views.pin import acted
+from app.views.pin import draw as draw_pin
 from kvmodel.context import context_note
 from kvmodel.display import count_text, rate_text, tick_text
 from kvmodel.evaluate import evaluate, remedies
@@ -35,11 +39,14 @@ class Frame:
     state: State
     sliders: Sequence[str]
     answer: Any
+    actions: Any
+    pinned: Any
     notices: Any
     controls: Any
     more: Any
     sum: Any
     figure: Any
+    explain: Any
     rest: Any
 
     def infeasible(self) -> list[Any]:
@@ -74,19 +81,21 @@ def frame(view: str, sliders: Sequence[str] = ("batch", "prompt_tokens")) -> Fra
     session[reading.ARRIVED] = session.get("view") != view
     session["view"] = view
     last: State = session["state"]
-    state = reading.read(last.bare(), session, sliders)
+    state = acted(reading.read(last.bare(), session, sliders), session)
+    if session[reading.ARRIVED]:
+        state = reading.read(state, session, sliders)
     if state.query() != last.query():
         session["link_notes"] = []
     session["state"] = state
     page = st.container(key="page")
-    names = ("answer", "notices", "controls", "more", "sum", "figure", "rest")
+    names = ("answer", "actions", "pinned", "notices", "controls", "more", "sum", "figure", "explain", "rest")
     return Frame(state, sliders, *(page.container(key=name) for name in names))
 
 
 HINT = (
     ("Drag Prompt tokens", ": every chart and sentence follows your thumb."),
     ("Blue", " is prefill, orange the bytes on the wire, hatched what decode has to wait for, green decode."),
-    ("Behind the numbers", " has the formula and the source of each figure; Start from, at the end, has other scenarios."),
+    ("A dotted number", " opens its formula, the values put in with their sources, and what would halve it."),
 )
 """How to read the page, for those who come for the first time."""
 
@@ -150,9 +159,12 @@ def board_of(state: State, sliders: Sequence[str]) -> Board:
 def describe_answer(board: Board, state: State, setup: Any, now: Mapping[str, Any]) -> None:
     """The answer as the page's heading, the scenario in words below it, and the link in the address bar."""
     heading = block("h1", block("span", parts=at("answer")), class_="kv-answer")
-    described = {**setup, "children": [*setup["children"], at("context")]}
+    described = {**setup, "children": [*setup["children"], block("span", at("context"), class_="kv-beyond")]}
     values = {**now, **first(context_table(state, board.slider, (state.value(board.slider),)))}
     board.view("answer_view", [heading, described], values, say=now["answer.text"], url=link_data(state))
+    if state.pin is not None:
+        told = first(pin_table(state, board.slider, (board.value,)))
+        board.view("pinned_view", pin_blocks(state, turn=board.slider in TURN_FIELDS), told)
 
 
 def head_table(name: str, values: Sequence[int]) -> Table:
@@ -177,17 +189,21 @@ def show_slider_head(board: Board, place: Any, name: str, values: Sequence[int],
 
 def show_inputs(board: Board, here: Frame, table_of: Callable[[str, tuple[int, ...]], Table]) -> None:
     """The controls, then the table over each slider's positions: `table_of` makes it from name and positions."""
+    draw_pin(here.actions, here.pinned, board, here.state)
     heads, sliders = here.draw_inputs(), []
     for name in here.sliders:
         values = controls.slider_values(here.state, name)
         show_slider_head(board, heads[name], name, values, here.state.value(name))
-        sliders.append(Slider(name, values, table_of(name, values) | head_table(name, values) | context_table(here.state, name, values)))
+        around = pin_table(here.state, name, values) | head_table(name, values) | context_table(here.state, name, values)
+        sliders.append(Slider(name, values, table_of(name, values) | around))
     board.mount_tables(sliders, asked(here))
+    with here.explain:
+        explain.draw(here.state, st.session_state["view"], st.context.url or "")
 
 
 def asked(here: Frame) -> dict[str, Any]:
     """How the browser asks ahead for another choice: not for a model that only this session knows."""
-    if here.state.is_own():
+    if here.state.is_own() or (here.state.pin is not None and here.state.pin.is_own()):
         return {}
     view: str = st.session_state["view"]
     return {

@@ -6,9 +6,8 @@ from typing import Any
 
 import streamlit as st
 
-from app.hosting.settings import settings
 from app.live import block, static_block
-from app.state import State
+from app.state import State, from_link
 from app.views import formulas
 from kvmodel import registry
 from kvmodel.display import count_text
@@ -74,6 +73,13 @@ SECTIONS = (
         "releases it, the gap falls between the first and the second token instead.",
     ),
     (
+        "Explain a number",
+        "Below each picture, Explain these numbers opens the formula of each figure in words and symbols, the terms that add up to it, "
+        "every value put in with its source and the day it was checked, and for each input the least change that would halve the figure, "
+        "found by evaluating it; a dotted number opens its own. On the command line --explain FIGURE says the same. A wrong number? Each "
+        "explanation has a report to send: the figure to its last digit, the version, the link and the command that give it again.",
+    ),
+    (
         "Left out",
         "Queueing and routing, the network beyond the link, the all-to-all of expert parallelism, pipeline bubbles between "
         "stages, and stages that send side by side what is sent after prefill. "
@@ -90,20 +96,12 @@ def show() -> None:
         if title == "Prefill and decode":
             texts += matrices_blocks()
     with st.container(key="page"):
-        static_block("method_view", *texts, *_sources(), *tracker_blocks(settings().tracker_url))
-
-
-def tracker_blocks(address: str) -> list[dict[str, object]]:
-    """Where to report a fault, on a page that says so."""
-    if not address:
-        return []
-    link = block("a", "Report it", href=address, target="_blank", rel="noopener")
-    return [block("p", "A number looks wrong, or a source is missing? ", link, ".", class_="kv-prose")]
+        static_block("method_view", *texts, *_sources())
 
 
 def matrices_blocks() -> list[dict[str, object]]:
     """The formulas of matrices and roofline, with their values for the reader's scenario."""
-    state: State = st.session_state.get("state") or State()
+    state: State = st.session_state.get("state") or from_link(dict(st.query_params))
     scenario, plan = state.scenario, plan_of(state.scenario)
     gpus = " and ".join(dict.fromkeys(side.accelerator.name for side in (plan.prefill, plan.decode)))
     whose = f" Values: {plan.model.name}, {count_text(scenario.prompt_tokens)} prompt tokens, {gpus}."

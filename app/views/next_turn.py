@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from app.charts import flow, turn, turn_bars
+from app.charts.pinned import HOLLOW
 from app.charts.spec import Table, at
 from app.live import Board, block, first
 from app.state import State
@@ -35,8 +36,9 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     """The view's pictures and texts, at the turn itself."""
     now, board = first(tables(state, "delta_tokens", (state.turn.delta_tokens,))), frame.board_of(state, SLIDERS)
     board.view("flow_view", [flow.flow_figure()], now)
-    texts = [block("p", at("stall"), class_="kv-note"), block("p", NOTE, class_="kv-note")]
-    board.view("bars_view", [turn_bars.bars_figure(), *texts], now, later=True)
+    hollow = [] if state.pin is None else [block("p", HOLLOW, class_="kv-note")]
+    texts = [*hollow, block("p", at("stall"), class_="kv-note"), block("p", NOTE, class_="kv-note")]
+    board.view("bars_view", [turn_bars.bars_figure(pinned=state.pin is not None), *texts], now, later=True)
     frame.describe_answer(board, state, block("p", at("setup"), setup_text(state), class_="kv-setup"), now)
     return board
 
@@ -44,7 +46,13 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
 def tables(state: State, name: str, values: tuple[int, ...]) -> Table:
     """Everything the view shows, over a slider's positions."""
     rows = turn.turn_rows(state, name, values)
-    return turn.turn_table(rows) | flow.flow_table(rows) | turn_bars.bars_table(rows)
+    return turn.turn_table(rows) | flow.flow_table(rows) | turn_bars.bars_table(rows, _pinned(state))
+
+
+def _pinned(state: State) -> turn.TurnRow | None:
+    """The pinned turn."""
+    pin = state.pin
+    return turn.turn_rows(pin, "delta_tokens", (pin.turn.delta_tokens,))[0] if pin else None
 
 
 def setup_text(state: State) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 import streamlit as st
 
 from app import controls
-from app.charts import levers, request, timeline
+from app.charts import ghost, levers, request, timeline
+from app.charts.pinned import pin_table
 from app.charts.spec import Table, at
 from app.live import Board, block, first
 from app.over import Over, evaluate_over
@@ -65,12 +66,12 @@ def show() -> None:
 
 def picture(state: State, _: Sequence[int] = ()) -> Board:
     """The view's charts and texts, at the state itself."""
-    one = _alone(state.scenario)
-    magnified, both = timeline.is_small(one.rows[0]), one.plan.overlap == "layer-both"
-    now, board = first(tables_of(one, magnified=magnified)), frame.board_of(state, frame.PROMPT_SLIDERS)
-    board.view("timeline_view", [timeline.timeline_figure(magnified=magnified, both=both)], now)
+    one, board = _alone(state.scenario), frame.board_of(state, frame.PROMPT_SLIDERS)
+    now = first(tables(state, one.field, one.values) | pin_table(state, one.field, one.values))
+    drawn = timeline.timeline_figure(magnified=timeline.is_small(one.rows[0]), both=one.plan.overlap == "layer-both")
+    board.view("timeline_view", [ghost.with_timeline_pin(drawn) if state.pin else drawn], now)
     frame.describe_answer(board, state, block("p", frame.setup_text(state.scenario), class_="kv-setup"), now)
-    board.view("sum_view", [request.sum_block(one)], now)
+    board.view("sum_view", [request.sum_block(one, pinned=state.pin is not None)], now)
     bars = [block("h2", "What would change the first token", class_="kv-h2"), levers.levers_figure()]
     board.view("levers_view", bars, now, later=True)
     board.view("behind_view", behind(one), now, later=True)
@@ -80,7 +81,13 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
 def tables(state: State, name: str, values: tuple[int, ...]) -> Table:
     """Everything that moves with a slider, over its positions."""
     magnified = timeline.is_small(_alone(state.scenario).rows[0])
-    return tables_of(evaluate_over(state.scenario, name, values), magnified=magnified)
+    over = evaluate_over(state.scenario, name, values)
+    pinned = {} if state.pin is None else ghost.timeline_pin_table(_moments(_alone(state.pin.scenario))[0], _moments(over))
+    return tables_of(over, magnified=magnified) | pinned
+
+
+def _moments(over: Over) -> list[timeline.Moment]:
+    return over.table("moments", lambda o: {"moments": request.moments(o)})["moments"]
 
 
 def _alone(scenario: Scenario) -> Over:
@@ -94,7 +101,7 @@ def tables_of(over: Over, *, magnified: bool) -> Table:
         **over.table("sum", request.sum_table),
         **over.table("behind", request.behind_table),
         **over.table("levers", levers.levers_table),
-        **over.table(f"timeline {magnified}", lambda o: timeline.timeline_table(request.moments(o), magnified=magnified)),
+        **over.table(f"timeline {magnified}", lambda o: timeline.timeline_table(_moments(o), magnified=magnified)),
     }
 
 

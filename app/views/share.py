@@ -9,6 +9,7 @@ import streamlit as st
 
 from app.behind import behind
 from app.catalog import CHARTS, VIEWS
+from app.charts.pinned import OWN
 from app.charts.tables import table_block
 from app.export.command import command_of
 from app.hosting.settings import settings
@@ -94,14 +95,15 @@ def blocks(state: State, view: str, base: str) -> list[dict[str, Any]]:
         return [block("p", "A configuration of your own stays in this session: no link or file can carry it.", class_="kv-note")]
     query = state.query()
     tail = f"?{query}" if query else ""
+    frame = f"{html.escape(base)}/embed/{charts[0].name}.html{html.escape(tail)}"
     rows = [
         block("div", block("button", "Copy link", type="button", data_copy="link", class_="kv-button"), class_="kv-share"),
-        _copied(
-            "Frame", f'<iframe src="{html.escape(base)}/embed/{charts[0].name}.html{html.escape(tail)}" width="800" height="600"></iframe>'
-        ),
+        _copied("Frame", f'<iframe src="{frame}" width="800" height="{720 if state.pin else 600}"></iframe>'),
         _copied("Shell", command_of(charts[0], state) + f" --out {charts[0].name}.html"),
-        _copied("Python", python_of(state.scenario)),
+        _copied("Python", python_of(state.scenario, state.pin.scenario if state.pin and not state.pin.is_own() else None)),
     ]
+    if state.pin is not None and state.pin.is_own():
+        rows.insert(0, block("p", OWN, class_="kv-note"))
     for chart in charts:
         links = [
             block("a", kind.upper(), href=f"./files/{chart.name}.{kind}{tail}", download=f"kv-handoff-{chart.name}.{kind}")
@@ -120,7 +122,12 @@ def _copied(title: str, text: str) -> dict[str, Any]:
     return block("div", block("span", title), block("code", text), button, class_="kv-share")
 
 
-def python_of(scenario: Scenario) -> str:
-    """The lines that reproduce the numbers."""
-    changed = ", ".join(f"{name}={value!r}" for name, value in scenario.changed().items())
-    return f"import kvmodel; print(kvmodel.evaluate(kvmodel.Scenario({changed})).verdict)"
+def python_of(scenario: Scenario, pinned: Scenario | None = None) -> str:
+    """The lines that reproduce the numbers, with a pin those of both."""
+    if pinned is None:
+        return f"import kvmodel; print(kvmodel.evaluate({_scenario(scenario)}).verdict)"
+    return f"import kvmodel.compare; print(kvmodel.compare.compare({_scenario(pinned)}, {_scenario(scenario)}).as_dict()['sentence'])"
+
+
+def _scenario(scenario: Scenario) -> str:
+    return f"kvmodel.Scenario({', '.join(f'{name}={value!r}' for name, value in scenario.changed().items())})"

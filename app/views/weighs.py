@@ -8,6 +8,7 @@ from typing import Any
 
 from app import controls, own_config
 from app.charts import models, weighs
+from app.charts.curves import pinned_curves
 from app.charts.spec import Table, at
 from app.live import Board, at_value, block
 from app.over import evaluate_over
@@ -42,7 +43,7 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     scenario, plan, board = state.scenario, plan_of(state.scenario), frame.board_of(state, frame.PROMPT_SLIDERS)
     table = table_of(scenario, positions)
     now = at_value(table, positions, scenario.prompt_tokens)
-    board.view("growth_view", [weighs.growth_figure(table)], now, columns=table)
+    board.view("growth_view", [weighs.growth_figure(table, pinned_curves(state, positions))], now, columns=table)
     layers = [block("h2", "Layer by layer", class_="kv-h2"), weighs.layers_figure(plan), weighs.groups_block(plan)]
     board.view("layers_view", layers, now, later=True)
     frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)

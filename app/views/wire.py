@@ -9,6 +9,7 @@ import streamlit as st
 
 from app import controls, reading
 from app.charts import congestion, groups, pipelining, where
+from app.charts.pinned import HOLLOW
 from app.charts.spec import Table, at
 from app.live import Board, at_value, block, first
 from app.over import evaluate_over
@@ -59,7 +60,11 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     now = at_value(curves, positions, scenario.prompt_tokens) | first(_here(state, "prompt_tokens", (scenario.prompt_tokens,)))
     narrow = registry.lossy_format(scenario.kv_dtype, scenario.wire_dtype)
     lost = [block("p", f"{narrow.name}: {narrow.accuracy}", class_="kv-note")] if narrow else []
-    board.view("where_view", [block("h2", "Where the time goes", class_="kv-h2"), where.where_figure(scenario), *lost], now)
+    pinned = state.pin.scenario if state.pin else None
+    hollow = [block("p", HOLLOW, class_="kv-note")] if pinned else []
+    board.view(
+        "where_view", [block("h2", "Where the time goes", class_="kv-h2"), where.where_figure(scenario, pinned), *hollow, *lost], now
+    )
     frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
     saves = [
         block("h2", "What sending early saves", class_="kv-h2"),
@@ -86,7 +91,9 @@ def lengths_of(scenario: Scenario, positions: Sequence[int]) -> Table:
 def _here(state: State, name: str, values: tuple[int, ...]) -> Table:
     over = evaluate_over(state.scenario, "prompt_tokens", values)
     shared = congestion.shared_table(congestion.shared_rows(state, name, values))
-    return shared | over.table("where", where.where_table) | over.table("groups", groups.groups_table)
+    pinned = state.pin.scenario if state.pin else None
+    bars = where.where_table(over, pinned) if pinned else over.table("where", where.where_table)
+    return shared | bars | over.table("groups", groups.groups_table)
 
 
 def tables(state: State, name: str, values: tuple[int, ...]) -> Table:

@@ -61,7 +61,7 @@ def test_the_script_is_shared_and_kept_long():
     [
         ("/embed/timelin.html", "no chart is called 'timelin'; nearest: timeline"),
         ("/files/timeline.exe", "Files are html, json and csv"),
-        ("/embed/timeline.html?model=" + "x" * MAX_QUERY, "allowed: up to 2,000"),
+        ("/embed/timeline.html?model=" + "x" * MAX_QUERY, "allowed: up to 4,000"),
         ("/embed/..%2f..%2fetc%2fpasswd.html", "Not Found"),
     ],
 )

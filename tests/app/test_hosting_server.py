@@ -16,6 +16,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
+from app.files import MAX_QUERY
 from app.hosting.wire import STREAM
 from tests.page_server import page_server
 
@@ -208,8 +209,8 @@ def test_uploads_are_bounded_and_belong_to_a_session(place):
     [
         ("/?model=" + "x" * 8_000, 200),
         ("/?model=" + "x" * 100_000, 414),
-        ("/embed/ratio.html?model=" + "x" * 2_000, 404),
-        ("/files/ratio.json?" + "&".join(f"a{i}=1" for i in range(400)), 404),
+        ("/embed/ratio.html?model=" + "x" * MAX_QUERY, 404),
+        ("/files/ratio.json?" + "&".join(f"a{i}=1" for i in range(MAX_QUERY // 5)), 404),
         ("/ahead?view=wire&name=model&label=" + "x" * 8_000, 204),
         ("/embed/" + "x" * 5_000 + ".html", 404),
     ],

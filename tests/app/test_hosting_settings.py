@@ -8,7 +8,6 @@ from starlette.requests import Request
 from app.cli import main
 from app.hosting.address import explorer_of, host_of, is_answered
 from app.hosting.settings import Settings, listed, settings
-from app.views.method import tracker_blocks
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +33,7 @@ def test_every_setting_is_read_from_the_environment_and_listed_by_help(monkeypat
         "slow_seconds": "2",
         "log_level": "warning",
         "static_url": "https://static.example",
-        "tracker_url": "https://tracker.example",
+        "report_to": "mailto:someone@kv.example",
     }
     assert given.keys() == Settings.model_fields.keys()
     for name, value in given.items():
@@ -63,6 +62,7 @@ def test_every_setting_is_read_from_the_environment_and_listed_by_help(monkeypat
         ("TRUSTED_PROXIES", "proxy.example", "IPv4"),
         ("MAX_SESSIONS", "0", "1"),
         ("LOG_LEVEL", "loud", "info"),
+        ("REPORT_TO", "javascript:alert(1)", "mailto:"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_one_sentence_with_its_name(monkeypatch, capsys, name, value, said):
@@ -108,8 +108,3 @@ def test_other_hosts_are_not_answered_where_some_are_listed(host, answered):
 
 def test_a_host_is_its_name_without_a_port():
     assert [host_of(h) for h in ("A.example:80", "[2001:db8::1]:80", "[::1]", "x")] == ["a.example", "[2001:db8::1]", "[::1]", "x"]
-
-
-def test_the_method_view_names_the_tracker_where_there_is_one():
-    assert tracker_blocks("") == []
-    assert "https://tracker.example" in str(tracker_blocks("https://tracker.example"))

@@ -1,0 +1,223 @@
+"""Two scenarios side by side: the inputs that differ, the headline figures of both, and one sentence.
+
+One of the two is pinned, the other is what one looks at now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kvmodel.changes import InputChange, changes_between, lead_of
+from kvmodel.display import MINUS, bytes_text, digits, shared_time_unit, time_text
+from kvmodel.evaluate import evaluate
+from kvmodel.plan import Plan, plan_of
+from kvmodel.results import Evaluation
+from kvmodel.scenario import Scenario
+from kvmodel.verdict import Sentence, plain
+
+SAME = 5e-4
+"""Share of the larger below which two numbers are the same to three digits."""
+HEADLINES = (
+    ("kv.prompt_bytes", "KV of a prompt", "bytes"),
+    ("kv.wire_bytes", "On the wire", "bytes"),
+    ("transfer.seconds", "Transfer", "seconds"),
+    ("transfer.exposed_seconds", "Exposed transfer", "seconds"),
+    ("gap_seconds", "Gap", "seconds"),
+    ("prefill.seconds", "Prefill", "seconds"),
+    ("decode.step_seconds", "Decode step", "seconds"),
+    ("ttft_seconds", "Time to first token", "seconds"),
+    ("second_token_seconds", "Second token", "seconds"),
+    ("request_seconds", "Whole request", "seconds"),
+)
+"""Figures compared: their path in an evaluation, what they are called, their unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class FigurePair:
+    """A figure of both, in base units."""
+
+    name: str
+    """Its path in an evaluation."""
+    title: str
+    unit: str
+    """`bytes` or `seconds`."""
+    pinned: float
+    this: float
+
+    @property
+    def difference(self) -> float:
+        """How much more it is now, in base units."""
+        return self.this - self.pinned
+
+    @property
+    def ratio(self) -> float | None:
+        """Now over pinned; None where nothing is pinned."""
+        return self.this / self.pinned if self.pinned else None
+
+    def as_dict(self) -> dict[str, float | None]:
+        """Both, their difference and their ratio, ready for JSON."""
+        return {"pinned": self.pinned, "this": self.this, "difference": self.difference, "ratio": self.ratio}
+
+    def texts(self) -> tuple[str, str, str]:
+        """(pinned, now, change) in words, times in one unit."""
+        if self.unit == "bytes":
+            told = [bytes_text(self.pinned), bytes_text(self.this), bytes_text(abs(self.difference))]
+        else:
+            unit = pair_unit(self.pinned, self.this)
+            told = [time_text(seconds, unit) for seconds in (self.pinned, self.this)]
+            told.append(time_text(abs(self.difference), unit if unit and abs(self.difference) >= 0.1 * unit[1] else None))
+        if same(self.pinned, self.this):
+            return told[0], told[1], "the same"
+        times = "" if not self.ratio else f", {digits(self.ratio)}×"
+        return told[0], told[1], f"{'+' if self.difference > 0 else MINUS}{told[2]}{times}"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two scenarios compared."""
+
+    inputs: tuple[InputChange, ...]
+    figures: tuple[FigurePair, ...]
+    sentence: Sentence
+    """The difference, its cause in the colour of its meaning."""
+    pinned: Evaluation
+    this: Evaluation
+
+    def as_dict(self) -> dict[str, Any]:
+        """Nested dictionaries of plain values, ready for JSON."""
+        return {
+            "sentence": plain(self.sentence),
+            "inputs": [change.as_dict() for change in self.inputs],
+            "figures": [{"name": figure.name, **figure.as_dict()} for figure in self.figures],
+            "verdict": {"pinned": self.pinned.verdict, "this": self.this.verdict},
+            "reason": {"pinned": self.pinned.reason, "this": self.this.reason},
+        }
+
+
+def compare(pinned: Scenario, this: Scenario) -> Comparison:
+    """What differs between two scenarios, and what that does.
+
+    >>> found = compare(Scenario(), Scenario(kv_dtype="fp8"))
+    >>> [(change.title, change.pinned, change.this) for change in found.inputs]
+    [('KV dtype', 'bf16', 'fp8')]
+    >>> next(figure.ratio for figure in found.figures if figure.name == "kv.wire_bytes")
+    0.5
+
+    Raises UnknownNameError and BadScenarioError.
+    """
+    changes, before, after = changes_between(pinned, this), evaluate(pinned), evaluate(this)
+    said = sentence_of(changes, (plan_of(pinned), before), (plan_of(this), after))
+    return Comparison(changes, pairs_of(before, after), said, before, after)
+
+
+def pair_unit(a: float, b: float) -> tuple[str, float] | None:
+    """One unit for two times within 1,000 of each other; None, each its own, where they are not."""
+    low, high = sorted((abs(a), abs(b)))
+    return shared_time_unit(a, b) if not low or high <= 1000 * low else None
+
+
+def moved_text(pinned: float, this: float) -> str:
+    """A time and what it has become."""
+    unit = pair_unit(pinned, this)
+    return f"{time_text(pinned, unit if pinned else None)} → {time_text(this, unit if this else None)}"
+
+
+def same(a: float, b: float) -> bool:
+    """Whether two numbers read the same to three digits."""
+    return abs(a - b) <= SAME * max(abs(a), abs(b))
+
+
+def pairs_of(pinned: Evaluation, this: Evaluation) -> tuple[FigurePair, ...]:
+    """The headline figures of both."""
+    return tuple(FigurePair(path, title, unit, at_path(pinned, path), at_path(this, path)) for path, title, unit in HEADLINES)
+
+
+def at_path(result: Any, path: str) -> float:
+    """A number of a result by its path."""
+    for name in path.split("."):
+        result = getattr(result, name)
+    return float(result)
+
+
+Side = tuple[Plan, Evaluation]
+
+
+def sentence_of(changes: Sequence[InputChange], pinned: Side, this: Side) -> Sentence:
+    """What the changes do to the bytes and to the first tokens, and which part of the time makes the difference."""
+    if not changes:
+        return (("Both are the same scenario.", ""),)
+    before, after = pinned[1], this[1]
+    moved = bytes_clause(before.kv.wire_bytes, after.kv.wire_bytes)
+    head = lead_of(changes) + (f"{moved}, and " if moved else "")
+    return ((head, ""), *_tokens(pinned, this), (_doubts(before, after), ""))
+
+
+def bytes_clause(pinned: float, this: float) -> str:
+    """How many times fewer or more bytes cross; empty where as many do."""
+    if same(pinned, this):
+        return ""
+    if not this:
+        return "nothing crosses any more"
+    if not pinned:
+        return f"{bytes_text(this)} cross where nothing did"
+    return f"{digits(pinned / this)}× fewer bytes cross" if this < pinned else f"{digits(this / pinned)}× the bytes cross"
+
+
+def _tokens(pinned: Side, this: Side) -> Sentence:
+    before, after = pinned[1], this[1]
+    if same(before.ttft_seconds, after.ttft_seconds):
+        later = after.second_token_seconds - before.second_token_seconds
+        if not same(before.second_token_seconds, after.second_token_seconds):
+            return ((f"the first token comes at the same time, the second {sooner_or_later(later)}", ""),)
+        head = "the first two tokens come at the same time"
+        if same(before.transfer.seconds, after.transfer.seconds):
+            last = after.request_seconds - before.request_seconds
+            return ((head if same(before.request_seconds, after.request_seconds) else f"{head}, the last {sooner_or_later(last)}", ""),)
+        return ((f"{head}: the transfer takes ", ""), (moved_text(before.transfer.seconds, after.transfer.seconds), "wire"))
+    head = f"the first token comes {sooner_or_later(after.ttft_seconds - before.ttft_seconds)}"
+    return ((head, ""), *_cause(first_token_terms(*pinned), first_token_terms(*this)))
+
+
+def sooner_or_later(seconds: float) -> str:
+    """A difference of time in words."""
+    return f"{time_text(abs(seconds))} {'later' if seconds > 0 else 'sooner'}"
+
+
+def first_token_terms(plan: Plan, result: Evaluation) -> dict[str, tuple[float, str]]:
+    """(seconds, meaning) of what adds up to the first token, by name."""
+    late = plan.engine.released_by != "prefill"
+    exposed = result.transfer.exposed_seconds
+    return {
+        "prefill": (result.prefill.seconds, "prefill"),
+        "exposed transfer": (exposed if late else 0.0, "exposed"),
+        "fixed handoff": (result.gap_seconds - exposed if late else 0.0, ""),
+        "first decode step": (result.decode.step_seconds if late and plan.engine.first_token == "decode" else 0.0, "decode"),
+    }
+
+
+def _cause(pinned: dict[str, tuple[float, str]], this: dict[str, tuple[float, str]]) -> Sentence:
+    """The term that moves the first token most, from what to what, and the one that works against it."""
+    by = {name: this[name][0] - pinned[name][0] for name in pinned}
+    total = sum(by.values())
+    along = {name: seconds for name, seconds in by.items() if seconds * total > 0}
+    first = max(along, key=lambda name: abs(along[name]))
+    against = {name: seconds for name, seconds in by.items() if seconds * total < 0 and abs(seconds) > 0.01 * abs(total)}
+    share = along[first] / sum(along.values())
+    most = "all of it" if share >= 0.995 and not against else "most of it" if share >= 0.5 and not against else "above all"
+    pair = (pinned[first][0], this[first][0])
+    found: Sentence = ((f", {most} {first}, ", ""), (moved_text(*pair), this[first][1]))
+    if not against:
+        return found
+    other = max(against, key=lambda name: abs(against[name]))
+    back = (pinned[other][0], this[other][0])
+    return (*found, (f", against {other}, {moved_text(*back)}", ""))
+
+
+def _doubts(pinned: Evaluation, this: Evaluation) -> str:
+    """The end of the sentence, and whether one of the two cannot be built."""
+    if pinned.feasible and this.feasible:
+        return "."
+    who = "This one is" if pinned.feasible else "The pinned one is" if this.feasible else "Both are"
+    return f". {who} infeasible: times are computed all the same."
