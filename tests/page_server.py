@@ -16,6 +16,13 @@ from typing import IO
 @contextmanager
 def page_server(log: IO[bytes] | None = None, **settings: str) -> Iterator[str]:
     """The address of a page with some environment variables; RuntimeError where it does not start. `log` gets what it prints."""
+    with page_process(log, **settings) as (address, _):
+        yield address
+
+
+@contextmanager
+def page_process(log: IO[bytes] | None = None, **settings: str) -> Iterator[tuple[str, int]]:
+    """The same, with the number of its process."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -32,7 +39,7 @@ def page_server(log: IO[bytes] | None = None, **settings: str) -> Iterator[str]:
                 time.sleep(0.2)
         else:
             raise RuntimeError("the page did not start: `kv-handoff serve` says why")
-        yield address
+        yield address, process.pid
     finally:
         process.terminate()
         try:
