@@ -48,7 +48,7 @@ def _levers(state: State) -> list[Row]:
     over = evaluate_over(scenario, "prompt_tokens", (scenario.prompt_tokens,))
     base = over.rows[0].ttft_seconds
     arrays = {"prompt_tokens": np.asarray(over.values)}
-    found = [(name, float(np.asarray(run(arrays).ttft_seconds)[0])) for name, run in levers.levers(scenario)[: levers.COUNT]]
+    found = [(one.name, float(np.asarray(one.run(arrays).ttft_seconds)[0])) for one in levers.levers(scenario)[: levers.COUNT]]
     rows = [{"change": name, "ttft_seconds": ttft, "difference_seconds": ttft - base} for name, ttft in found]
     return sorted(rows, key=lambda row: -abs(row["difference_seconds"]))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from app.charts.marks import words
 from app.charts.scale import NARROW, WIDE
 from app.charts.spec import Figure, Spec, Table, at, colour, four_digits
+from app.live import block
 from app.over import Over
 from kvmodel import registry
 from kvmodel.display import MINUS, time_text
@@ -23,8 +25,19 @@ COUNT = 6
 _FASTER = ("ethernet-10", "ethernet-25", "roce-100", "ib-hdr-200", "ib-ndr-400", "ib-xdr-800", "nvlink-4", "nvlink-5")
 
 
-def levers(scenario: Scenario) -> list[tuple[str, Callable[[Any], Evaluation]]]:
-    """(what is changed, the scenario so changed over a field's values), for changes that can be made."""
+@dataclass(frozen=True, slots=True)
+class Lever:
+    """One change of a scenario."""
+
+    name: str
+    changes: dict[str, Any]
+    """Inputs and values that make it, from the scenario as it is."""
+    run: Callable[[Any], Evaluation]
+    """The scenario so changed, over arrays of its fields."""
+
+
+def levers(scenario: Scenario) -> list[Lever]:
+    """Changes that can be made."""
     plan = plan_of(scenario)
     other = "layer" if plan.overlap == "serial" else "serial"
     lanes = plan.lanes * 2 if plan.lanes * 2 <= 512 else plan.lanes
@@ -38,8 +51,10 @@ def levers(scenario: Scenario) -> list[tuple[str, Callable[[Any], Evaluation]]]:
         if plan.kv_dtype in ("bf16", "fp16", "fp32")
         else ("BF16 KV", {"kv_dtype": "bf16"})
     )
-    made = [(name, _changed(scenario, changes)) for name, changes in found]
-    return [*[(n, f) for n, f in made if f], ("Prefill twice as fast", _faster(scenario)), ("Half the prompt", _halved(scenario))]
+    made = [Lever(name, changes, run) for name, changes in found if (run := _changed(scenario, changes))]
+    half = float(f"{_half_prefill(scenario, {'batch': [scenario.batch]})[0]:.4g}")
+    faster = Lever("Prefill twice as fast", {"prefill_seconds": half}, _faster(scenario))
+    return [*made, faster, Lever("Half the prompt", {"prompt_tokens": max(scenario.prompt_tokens // 2, 1)}, _halved(scenario))]
 
 
 def _next_link(scenario: Scenario) -> tuple[str, str]:
@@ -59,12 +74,11 @@ def _changed(scenario: Scenario, changes: dict[str, Any]) -> Callable[[Any], Eva
 
 
 def _faster(scenario: Scenario) -> Callable[[Any], Evaluation]:
-    def run(arrays: Any) -> Evaluation:
-        return sweep(
-            scenario, **{**arrays, "prefill_seconds": np.clip(np.asarray(sweep(scenario, **arrays).prefill.seconds) / 2, 1e-9, 1e5)}
-        )
+    return lambda arrays: sweep(scenario, **{**arrays, "prefill_seconds": _half_prefill(scenario, arrays)})
 
-    return run
+
+def _half_prefill(scenario: Scenario, arrays: Any) -> Any:
+    return np.clip(np.asarray(sweep(scenario, **arrays).prefill.seconds) / 2, 1e-9, 1e5)
 
 
 def _halved(scenario: Scenario) -> Callable[[Any], Evaluation]:
@@ -78,29 +92,37 @@ def _halved(scenario: Scenario) -> Callable[[Any], Evaluation]:
 def levers_table(over: Over) -> Table:
     """Bars over the positions, largest change at the scenario's own position first."""
     arrays = {over.field: np.asarray(over.values)}
-    found = levers(over.scenario)[:COUNT]
+    found = ranked(over)
     base = np.asarray(over.swept.ttft_seconds)
     terms = {"prefill": "prefill.seconds", "exposed": "gap_seconds", "decode": "decode.step_seconds"}
     changes, meanings = [], []
-    for _, run in found:
-        other = run(arrays)
+    for lever in found:
+        other = lever.run(arrays)
         changes.append(np.asarray(other.ttft_seconds) - base)
         moved = [np.abs(_term(other, path) - _term(over.swept, path)) for path in terms.values()]
         meanings.append(np.argmax(np.broadcast_arrays(*moved), axis=0))
     colours = list(terms)
-    order = sorted(range(len(found)), key=lambda k: -abs(float(changes[k][over.at])))
-    x = np.array([changes[k] for k in order]).T
-    fills = np.array([np.broadcast_to(meanings[k], base.shape) for k in order]).T
+    x = np.array(changes).T
+    fills = np.array([np.broadcast_to(meaning, base.shape) for meaning in meanings]).T
     return {
-        "l.names": [[found[k][0] for k in order]] * len(x),
+        "l.names": [[lever.name for lever in found]] * len(x),
         "l.x": four_digits(x),
         "l.fill": [[colour(colours[m]) for m in row] for row in fills.tolist()],
         "l.ink": [[colour(colours[m] + "_text") for m in row] for row in fills.tolist()],
         "l.text": [[f"\u2002{signed(v)}\u2002" for v in row] for row in x.tolist()],
+        "l.says": [[f"{lever.name}<br>{signed(v)}" for lever, v in zip(found, row, strict=True)] for row in x.tolist()],
         "l.position": [["middle left" if v < 0 else "middle right" for v in row] for row in x.tolist()],
         "l.wide": [room_for_labels(row, 0.18) for row in x.tolist()],
         "l.narrow": [room_for_labels(row, 0.34) for row in x.tolist()],
     }
+
+
+def ranked(over: Over) -> list[Lever]:
+    """The changes that are drawn, the largest at the scenario's own position first."""
+    alone = {over.field: np.asarray(over.values[over.at : over.at + 1])}
+    now = float(np.asarray(over.swept.ttft_seconds)[over.at])
+    found = [(lever, float(np.asarray(lever.run(alone).ttft_seconds)[0]) - now) for lever in levers(over.scenario)[:COUNT]]
+    return [lever for lever, _ in sorted(found, key=lambda pair: -abs(pair[1]))]
 
 
 def room_for_labels(x: list[Any], share: float) -> list[Any]:
@@ -125,12 +147,21 @@ def signed(seconds: float) -> str:
     return ("+" if seconds > 0 else MINUS) + time_text(abs(seconds))
 
 
-def levers_figure(count: int = COUNT) -> Figure:
-    """Signed bars, a row a lever."""
-    return Figure("levers", _layout(count, WIDE), _layout(count, NARROW), "What would change the first token: the table lists each change")
+def levers_figure(addresses: Sequence[str] = (), count: int = COUNT) -> Figure:
+    """Signed bars, a row a lever; a bar with an address opens it, the scenario so changed."""
+    layouts = (_layout(addresses, count, WIDE), _layout(addresses, count, NARROW))
+    return Figure("levers", *layouts, "What would change the first token: the table lists each change")
 
 
-def _layout(count: int, width: int) -> Spec:
+def applied_block(found: Sequence[Lever], addresses: Sequence[str]) -> dict[str, Any]:
+    """The same changes as links, for those who use no pointer."""
+    words: list[Any] = ["Apply "]
+    for lever, address in zip(found, addresses, strict=True):
+        words += [*([" · "] if len(words) > 1 else []), block("a", lever.name, href=address)]
+    return block("p", *words, class_="kv-note")
+
+
+def _layout(addresses: Sequence[str], count: int, width: int) -> Spec:
     rows = list(range(count))
     bar = {
         "type": "bar",
@@ -139,7 +170,9 @@ def _layout(count: int, width: int) -> Spec:
         "y": rows,
         "width": 0.46,
         "marker": {"color": at("l.fill")},
-        "hoverinfo": "skip",
+        "hovertext": at("l.says"),
+        "customdata": [["", address] for address in addresses],
+        "hovertemplate": "%{hovertext}<extra></extra>",
     }
     axis = {"showticklabels": False, "zeroline": True, "zerolinecolor": colour("muted"), "fixedrange": True}
     names = {"tickvals": rows, "ticktext": at("l.names"), "ticklabelstandoff": 6, "tickfont": {"color": colour("body"), "size": 13}}

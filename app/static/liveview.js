@@ -96,10 +96,11 @@ function part([text, meaning]) {
   return node;
 }
 
-// A mark whose data carry an address opens it.
+// A mark whose data carry an address opens it: another page beside, another scenario here.
 function openMark(node) {
   const address = node._hoverdata?.[0]?.customdata?.[1];
   if (/^https:/.test(address)) window.open(address, "_blank", "noopener");
+  else if (/^[?]/.test(address) && /^http/.test(location.protocol)) location.assign(address);
 }
 
 const paintings = new WeakMap(); // by figure: its layouts in the colours of a theme

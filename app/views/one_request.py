@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -72,8 +73,12 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     board.view("timeline_view", [ghost.with_timeline_pin(drawn) if state.pin else drawn], now)
     frame.describe_answer(board, state, block("p", frame.setup_text(state.scenario), class_="kv-setup"), now)
     board.view("sum_view", [request.sum_block(one, pinned=state.pin is not None)], now)
-    bars = [block("h2", "What would change the first token", class_="kv-h2"), levers.levers_figure()]
-    board.view("levers_view", bars, now, later=True)
+    found = levers.ranked(one)
+    addresses = (
+        [] if state.is_own() else [f"?{replace(state, scenario=state.scenario.with_changes(**one.changes)).query()}" for one in found]
+    )
+    bars = [block("h2", "What would change the first token", class_="kv-h2"), levers.levers_figure(addresses)]
+    board.view("levers_view", [*bars, *([levers.applied_block(found, addresses)] if addresses else [])], now, later=True)
     board.view("behind_view", behind(one), now, later=True)
     return board
 

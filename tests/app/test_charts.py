@@ -1,10 +1,14 @@
 """Charts as values: what each figure draws for scenarios whose answer is known."""
 
+from urllib.parse import parse_qsl
+
 import pytest
 
 from app.charts import levers, request
 from app.charts.scale import plain_time, round_ticks, text_width
 from app.over import evaluate_over, token_positions
+from app.state import from_link
+from app.views import one_request
 from kvmodel import Scenario, evaluate
 from kvmodel.display import time_text
 
@@ -24,6 +28,23 @@ def test_levers_are_signed_changes_of_the_first_token():
     assert x["FP8 KV"] == pytest.approx(-0.0536870912 / 2, rel=1e-3)
     assert x["Layer by layer"] == pytest.approx(-0.0536870912 * 79 / 80, rel=1e-3)
     assert sorted(map(abs, table["l.x"][o.at]), reverse=True) == list(map(abs, table["l.x"][o.at]))
+
+
+@pytest.mark.parametrize("query", ["", "link=ethernet-25&engine=vllm-nixl&history_tokens=5000", "kv_dtype=fp8&overlap=layer&pin=defaults"])
+def test_applying_a_lever_moves_the_first_token_by_what_its_bar_says(query):
+    state = from_link(dict(parse_qsl(query)))
+    view = one_request.picture(state).views["levers_view"]
+    bars = view["items"][1]["wide"]["data"][0]
+    links = [child for child in view["items"][2]["children"] if isinstance(child, dict)]
+    addresses = [address for _, address in bars["customdata"]]
+    assert [link["href"] for link in links] == addresses
+    assert [link["children"][0] for link in links] == view["now"]["l.names"]
+    base = evaluate(state.scenario).ttft_seconds
+    for address, change in zip(addresses, view["now"]["l.x"], strict=True):
+        applied = from_link(dict(parse_qsl(address[1:])))
+        assert applied.notes == []
+        assert (applied.turn, applied.pin) == (state.turn, state.pin)
+        assert evaluate(applied.scenario).ttft_seconds - base == pytest.approx(change, rel=2e-3, abs=1e-4 * base)
 
 
 def test_bar_labels_have_room_beyond_their_bars():
