@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import http.client
 import os
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
-from tests.page_server import page_server
+from tests.page_server import on_a_page
 
 SECONDS = 5.0
 PATHS = ("/embed/timeline.html?link=ethernet-25", "/embed/critical.html", "/files/ratio.json")
@@ -43,8 +42,4 @@ def measure(address: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        measure(sys.argv[1])
-    else:
-        with page_server(KV_HANDOFF_RATE_PER_SECOND="0", KV_HANDOFF_LOG_LEVEL="warning") as own:
-            measure(own)
+    on_a_page(measure, KV_HANDOFF_RATE_PER_SECOND="0", KV_HANDOFF_LOG_LEVEL="warning")

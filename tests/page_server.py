@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO
 
@@ -46,3 +46,12 @@ def page_process(log: IO[bytes] | None = None, **settings: str) -> Iterator[tupl
             process.wait(timeout=10)
         except subprocess.TimeoutExpired:
             process.kill()
+
+
+def on_a_page(measure: Callable[[str], None], **settings: str) -> None:
+    """Measure the page whose address the command line gives, or one of its own with some environment variables."""
+    if len(sys.argv) > 1:
+        measure(sys.argv[1])
+    else:
+        with page_server(**settings) as own:
+            measure(own)

@@ -6,13 +6,12 @@ python tests/browser/first_load.py [ADDRESS]      starts a page of its own where
 from __future__ import annotations
 
 import os
-import sys
 
 from playwright.sync_api import sync_playwright
 
 from app.live import plotly_url
 from tests.browser.measure_page import ARGS, CHART, VIEWS
-from tests.page_server import page_server
+from tests.page_server import on_a_page
 
 SAID_MB = 2.5
 
@@ -38,8 +37,4 @@ def measure(address: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        measure(sys.argv[1])
-    else:
-        with page_server() as own:
-            measure(own)
+    on_a_page(measure)

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import os
 import statistics
-import sys
 import time
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.page_server import page_server
+from tests.page_server import on_a_page
 
 ARGS = [
     "--no-sandbox",
@@ -158,8 +157,4 @@ def measure(address: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        measure(sys.argv[1])
-    else:
-        with page_server() as own:
-            measure(own)
+    on_a_page(measure)
