@@ -1,13 +1,12 @@
 """Figure specs with placeholders, and the tables that fill them at a slider's position.
 
-`{"$at": name}` is the table's value at the position (`"$i"` one item of it, `"$of"` the things that it numbers), `{"$col": name}`
-a whole column, `{"$c": name}` a colour of the theme. The browser's view fills a spec with `fill` of `app/static/liveview.js`; `fill`
-here does the same for tests and files.
+`{"$at": name}` is the table's value at the position (`"$i"` one item of it, `"$of"` the things that it numbers),
+`{"$col": name}` a whole column, `{"$c": name}` a colour of the theme, `{"$sum": differences}` whole numbers. The
+browser's view fills a spec with `fill` of `app/static/liveview.js`; `fill` here does the same for tests and files.
 """
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -68,6 +67,8 @@ def fill(
         return (table if columns is None else columns)[spec["$col"]]
     if "$c" in spec:
         return colours[spec["$c"]]
+    if "$sum" in spec:
+        return unpacked(spec)
     return {key: fill(value, table, index, colours, columns) for key, value in spec.items()}
 
 
@@ -101,15 +102,15 @@ def four_digits(values: Any) -> list[Any]:
     return listed
 
 
-def packed(values: Any) -> dict[str, str]:
-    """Whole numbers below 65,536 as Plotly's packed array: a third of the bytes of digits, decoded by Plotly itself."""
-    array = np.ascontiguousarray(np.clip(np.round(values), 0, 65_535), dtype="<u2")
-    return {"dtype": "u2", "bdata": b64encode(array.tobytes()).decode()}
+def packed(values: Any) -> dict[str, list[int]]:
+    """Whole numbers as the differences from one to the next: places in even steps compress to a tenth; the view adds them up."""
+    array = np.round(np.asarray(values, dtype=float)).astype(int)
+    return {"$sum": np.diff(array, prepend=0).tolist()}
 
 
-def unpacked(array: Mapping[str, str]) -> list[int]:
+def unpacked(array: Mapping[str, Sequence[int]]) -> list[int]:
     """The numbers of a packed array."""
-    numbers: list[int] = np.frombuffer(b64decode(array["bdata"]), dtype="<u2").tolist()
+    numbers: list[int] = np.cumsum(np.asarray(array["$sum"], dtype=int)).tolist()
     return numbers
 
 

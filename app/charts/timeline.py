@@ -20,6 +20,8 @@ SMALL_SHARE = 0.03
 """Below this share of the first token's time the exposed transfer gets a magnifier."""
 SEEN = 1 / 700
 """Share of a strip below which a run of decode's layers is drawn wider than it is."""
+SEEN = 3
+"""Pixels of a cell from which on it stands apart from its neighbours."""
 _PANEL_TOP = 72
 
 
@@ -90,11 +92,11 @@ def _lanes(m: Moment) -> Frame:
     first, sent = low[hidden], np.maximum(np.minimum(high[hidden], ready), low[hidden] + 1)
     return {
         "t.prefill_bar": bar(0.0, m.ready, m.reach),
-        "t.prefill_cuts": _cuts(p.compute_end[:-1] * unit),
+        "t.prefill_cuts": _cuts(p.compute_end[:-1] * unit, shown=_cell(m) * WIDE >= SEEN),
         "t.wire_bar": [round(sent[-1] - first[0]), round(first[0])] if len(first) else [0, 0],
         "t.wire_cells": _cells(first, sent),
         "t.late_bar": bar(max(m.ready, float(p.wire_start[0])), max(m.ready, late_end), m.reach),
-        "t.late_cuts": _cuts(late),
+        "t.late_cuts": _cuts(late, shown=_busy(m) * WIDE >= SEEN),
     }
 
 
@@ -103,22 +105,31 @@ def _cells(first: np.ndarray[Any, Any], last: np.ndarray[Any, Any]) -> Any:
     return packed(np.append(np.stack([first, last], axis=1), last[-1:]))
 
 
-def _cuts(at_units: np.ndarray[Any, Any]) -> Any:
+def _cell(m: Moment) -> float:
+    """Share of a strip that one cell of prefill takes."""
+    return m.ready / len(m.parts.compute_end) / m.reach
+
+
+def _busy(m: Moment) -> float:
+    """The same of the last cell on the wire."""
+    return float(m.parts.wire_end[-1] - m.parts.wire_start[-1]) / m.reach
+
+
+def _cuts(at_units: np.ndarray[Any, Any], *, shown: bool) -> Any:
     """Where a bar is cut; the first twice, because the path of the cuts starts there."""
-    return packed(np.append(at_units[:1], at_units))
+    return packed(np.append(at_units[:1], at_units) if shown else [])
 
 
 def _ticks(m: Moment) -> Frame:
     frame: Frame = {}
-    cell = m.ready / len(m.parts.compute_end) / m.reach
-    busy = float(m.parts.wire_end[-1] - m.parts.wire_start[-1]) / m.reach
+    cell, busy = _cell(m), _busy(m)
     for prefix, width, most in (("w", WIDE, TICKS["w"]), ("n", NARROW, TICKS["n"])):
         ticks = [t for t in round_ticks(m.reach, most) if t < 0.97 * m.reach]
         step = ticks[0] if ticks else m.reach
         frame[f"{prefix}.ticks"] = padded([units(t, m.reach) for t in ticks], TICKS[prefix], 0)
         frame[f"{prefix}.tick_text"] = padded([plain_time(t, step) for t in ticks], TICKS[prefix], "")
-        frame[f"{prefix}.gap"] = 0.6 if cell * width >= 3 else 0
-        frame[f"{prefix}.wire_gap"] = 0.6 if busy * width >= 3 else 0
+        frame[f"{prefix}.gap"] = 0.6 if cell * width >= SEEN else 0
+        frame[f"{prefix}.wire_gap"] = 0.6 if busy * width >= SEEN else 0
     return frame
 
 

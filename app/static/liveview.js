@@ -1,7 +1,8 @@
 // Charts and texts filled from a table at a slider's position. No formula here: Python made every value.
 //
 // A spec is plain JSON in which {"$at": name} stands for a value at the current position ("$i" picks an
-// element of it, "$of" lists what it numbers), {"$col": name} for a whole column and {"$c": name} for a colour of the current theme.
+// element of it, "$of" lists what it numbers), {"$col": name} for a whole column, {"$c": name} for a colour
+// of the current theme and {"$sum": steps} for numbers that are sent as their differences.
 // A view comes with the values of the position it stands at; the table over all positions follows by
 // itself, once for all views.
 //
@@ -11,7 +12,7 @@
 const movable = new WeakMap();
 function moves(spec) {
   if (spec === null || typeof spec !== "object") return false;
-  if (!movable.has(spec)) movable.set(spec, "$at" in spec || "$col" in spec || "$c" in spec || Object.values(spec).some(moves));
+  if (!movable.has(spec)) movable.set(spec, "$at" in spec || "$col" in spec || "$c" in spec || "$sum" in spec || Object.values(spec).some(moves));
   return movable.get(spec);
 }
 
@@ -24,6 +25,7 @@ export function fill(spec, look, colours) {
   }
   if ("$col" in spec) return look.col(spec.$col);
   if ("$c" in spec) return colours[spec.$c];
+  if ("$sum" in spec) { let sum = 0; return spec.$sum.map(step => (sum += step)); }
   return Object.fromEntries(Object.entries(spec).map(([key, value]) => [key, fill(value, look, colours)]));
 }
 

