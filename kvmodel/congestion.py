@@ -23,9 +23,10 @@ import numpy as np
 
 from kvmodel.capacity import decode_memory, rank_bytes
 from kvmodel.handoff import fixed_seconds, handoff
+from kvmodel.layer_groups import group_load, sent_together
 from kvmodel.numeric import Num, ceil_div, maximum, minimum, where
 from kvmodel.plan import Plan
-from kvmodel.progress import Amounts, cut, lane_at, layer_load
+from kvmodel.progress import Amounts, Load, lane_at
 from kvmodel.traffic import Traffic
 
 EXACT_FLOWS = 256
@@ -76,14 +77,9 @@ class Demand(NamedTuple):
 
 def demand(plan: Plan, a: Amounts) -> Demand:
     """What one handoff (the whole batch) occupies, and for how long."""
-    lane, known, extra = lane_at(plan, a), cut(plan, a)[2], plan.extra
-    moved = posted = rank = spread = 0.0
-    for wire in plan.wires:
-        bytes_, messages, rank_bytes = layer_load(plan, a, wire, known)
-        moved, posted = moved + wire.count * bytes_, posted + wire.count * messages
-        rank, spread = rank + wire.count * rank_bytes, spread + wire.count * bytes_ * wire.spread_per_byte
-    if plan.overlap == "layer-group":
-        posted = handoff(plan, a).transfer.messages
+    lane, extra = lane_at(plan, a), plan.extra
+    loads = [(times, group_load(plan, a, counts)) for times, counts in sent_together(plan, a)]
+    moved, _, posted, rank, spread = (sum(times * load[part] for times, load in loads) for part in range(len(Load._fields)))
     posting, shared = posted * lane.message_seconds, rank * (extra.staging + extra.host) / 2
     push = plan.engine.direction == "push"
     return Demand(

@@ -15,30 +15,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from kvmodel.numeric import Num, maximum, where
 from kvmodel.plan import Plan
-from kvmodel.progress import Amounts, Pace, Progress, cut, lane_at, layer_load
+from kvmodel.progress import Amounts, Load, Pace, Progress, cut, layer_load, load_seconds, progress, sent_whole
 from kvmodel.timeline import Run, WireState, advance
 
 Counts = tuple[tuple[int, int], ...]
 """(layer group of the model, layers of it) of what leaves together."""
-
-
-class Load(NamedTuple):
-    """What leaves together, for the whole batch."""
-
-    moved: Num
-    """Bytes on the wire."""
-    messages: Num
-    """On one lane."""
-    rank_bytes: Num
-    """Bytes of one rank's cache before compression."""
-    spread: Num
-    """Seconds until every receiving rank has it, beyond the link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +59,14 @@ def groups_of(plan: Plan, size: int) -> tuple[tuple[Counts, int], ...]:
 
 def group_load(plan: Plan, a: Amounts, counts: Counts) -> Load:
     """What a group of layers puts on the wire."""
-    known = cut(plan, a)[2]
-    moved, messages, rank, spread = 0.0, 0.0, 0.0, 0.0
+    known, total = cut(plan, a)[2], Load(0.0, 0.0, 0.0, 0.0, 0.0)
     for index, count in counts:
         wire = plan.wires[index]
-        layer_bytes, layer_messages, rank_bytes = layer_load(plan, a, wire, known)
-        moved, rank = moved + count * layer_bytes, rank + count * rank_bytes
-        messages = messages + layer_messages * (1 if wire.joined else count)
-        spread = spread + count * layer_bytes * wire.spread_per_byte
-    return Load(moved, messages, rank, spread)
-
-
-def load_seconds(plan: Plan, a: Amounts, load: Load) -> Num:
-    """Seconds for which a load keeps its lane."""
-    return lane_at(plan, a).busy(load.moved / plan.lanes, load.messages, load.rank_bytes, a.shared_by) + load.spread
+        load = layer_load(plan, a, wire, known)
+        times = where(sent_whole(plan, a), count, 1) if wire.joined else count
+        own = Load(count * load.moved, times * load.messages, times * load.posted, count * load.rank_bytes, count * load.spread)
+        total = Load(*(a_ + b for a_, b in zip(total, own, strict=True)))
+    return total
 
 
 class GroupPace(Pace):
@@ -161,7 +142,15 @@ def sent_in_groups(plan: Plan, a: Amounts, p: Progress, sizes: Sequence[int] | N
     return best
 
 
-def each_group(plan: Plan, layers: Num) -> list[tuple[Num, Counts]]:
-    """(how many times, what leaves together) in groups of `layers`, which may be an array."""
+def sent_together(plan: Plan, a: Amounts) -> list[tuple[Num, Counts]]:
+    """(how many times, what leaves together), the size of group an array where amounts are."""
+    if plan.overlap != "layer-group":
+        return [(wire.count, ((index, 1),)) for index, wire in enumerate(plan.wires)]
+    layers = sent_in_groups(plan, a, progress(plan, a)).layers
     sizes = np.unique(np.asarray(layers)).tolist()
     return [((layers == size) * times, counts) for size in sizes for counts, times in groups_of(plan, size)]
+
+
+def posted_by_a_rank(plan: Plan, a: Amounts) -> Num:
+    """Messages that each rank of the side that moves the bytes posts, whole batch."""
+    return sum(times * group_load(plan, a, counts).posted for times, counts in sent_together(plan, a))
