@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -52,21 +53,26 @@ def sizes_of(plan: Plan) -> tuple[int, ...]:
 
 def groups_of(plan: Plan, size: int) -> tuple[tuple[Counts, int], ...]:
     """(what leaves together, how many times in a row), first group first."""
-    sequence = plan.model.sequence
+    return _groups(plan.model.sequence, size)
+
+
+@lru_cache(maxsize=1024)
+def _groups(sequence: tuple[int, ...], size: int) -> tuple[tuple[Counts, int], ...]:
     parts = [tuple(sorted(Counter(sequence[i : i + size]).items())) for i in range(0, len(sequence), size)]
     return tuple((counts, len(list(alike))) for counts, alike in groupby(parts))
 
 
-def group_load(plan: Plan, a: Amounts, counts: Counts) -> Load:
-    """What a group of layers puts on the wire."""
-    known, total = cut(plan, a)[2], Load(0.0, 0.0, 0.0, 0.0, 0.0)
+def group_load(plan: Plan, a: Amounts, counts: Counts, layers: Sequence[Load] | None = None) -> Load:
+    """What a group of layers puts on the wire; `layers` is what one layer of each kind does, where that is known."""
+    known = cut(plan, a)[2]
+    moved = messages = posted = rank = spread = 0.0
     for index, count in counts:
         wire = plan.wires[index]
-        load = layer_load(plan, a, wire, known)
+        load = layer_load(plan, a, wire, known) if layers is None else layers[index]
         times = where(sent_whole(plan, a), count, 1) if wire.joined else count
-        own = Load(count * load.moved, times * load.messages, times * load.posted, count * load.rank_bytes, count * load.spread)
-        total = Load(*(a_ + b for a_, b in zip(total, own, strict=True)))
-    return total
+        moved, rank, spread = moved + count * load.moved, rank + count * load.rank_bytes, spread + count * load.spread
+        messages, posted = messages + times * load.messages, posted + times * load.posted
+    return Load(moved, messages, posted, rank, spread)
 
 
 class GroupPace(Pace):
@@ -75,7 +81,8 @@ class GroupPace(Pace):
     def __init__(self, plan: Plan, a: Amounts, p: Progress, size: int) -> None:
         super().__init__(plan, a, p)
         self.groups = groups_of(plan, size)
-        loads = {counts: group_load(plan, a, counts) for counts, _ in self.groups}
+        layers = [layer_load(plan, a, wire, p.known) for wire in plan.wires]
+        loads = {counts: group_load(plan, a, counts, layers) for counts, _ in self.groups}
         busy = {counts: load_seconds(plan, a, load) for counts, load in loads.items()}
         self.shares = {counts: _share(x, sum(n * p.x[g] for g, n in counts)) for counts, x in busy.items()}
         self.messages = sum(times * loads[counts].messages for counts, times in self.groups)
@@ -142,11 +149,22 @@ def sent_in_groups(plan: Plan, a: Amounts, p: Progress, sizes: Sequence[int] | N
     return best
 
 
+def settled(plan: Plan, a: Amounts) -> list[Plan]:
+    """The plan with the size of group it takes, one for each element of the amounts; itself where layers leave in no groups.
+
+    What asks a plan many questions at the same amounts looks for the size once.
+    """
+    if plan.overlap != "layer-group" or plan.group_layers is not None:
+        return [plan] * int(np.size(a.prompt_tokens))
+    layers = sent_in_groups(plan, a, progress(plan, a)).layers
+    return [replace(plan, group_layers=int(size)) for size in np.ravel(layers)]
+
+
 def sent_together(plan: Plan, a: Amounts) -> list[tuple[Num, Counts]]:
     """(how many times, what leaves together), the size of group an array where amounts are."""
     if plan.overlap != "layer-group":
         return [(wire.count, ((index, 1),)) for index, wire in enumerate(plan.wires)]
-    layers = sent_in_groups(plan, a, progress(plan, a)).layers
+    layers = plan.group_layers or sent_in_groups(plan, a, progress(plan, a)).layers
     sizes = np.unique(np.asarray(layers)).tolist()
     return [((layers == size) * times, counts) for size in sizes for counts, times in groups_of(plan, size)]
 

@@ -7,10 +7,13 @@ import pytest
 from hypothesis import given
 
 from kvmodel import Scenario, evaluate, sweep
+from kvmodel.congestion import congestion
 from kvmodel.evaluate import amounts_of
-from kvmodel.layer_groups import sent_in_groups, sent_together, sizes_of
+from kvmodel.failure import failure
+from kvmodel.layer_groups import sent_in_groups, sent_together, settled, sizes_of
 from kvmodel.plan import plan_of
 from kvmodel.progress import progress
+from kvmodel.traffic import Traffic
 from tests.strategies import scenarios
 
 DEAR = Scenario(engine="vllm-nixl", message_seconds=2e-5, posting_threads=1, fragmentation=1.0, overlap="layer-group")
@@ -103,3 +106,13 @@ def test_a_short_prompt_sent_whole_shares_the_messages_of_its_blocks(overlap: st
     assert layers.bound == "exposed"
     beyond = short.with_changes(overlap=overlap, group_layers=1, prompt_tokens=512)
     assert evaluate(beyond).transfer.messages == 80 * 32
+
+
+def test_a_size_looked_for_once_answers_as_one_looked_for_each_time() -> None:
+    joined, tokens = DEAR.with_changes(cross_layer="yes"), [512, 8192, 65_536]
+    plans = settled(plan_of(joined), amounts_of(joined, prompt_tokens=np.array(tokens)))
+    for plan, n in zip(plans, tokens, strict=True):
+        amounts = amounts_of(joined, prompt_tokens=n)
+        assert failure(plan, amounts, Traffic()) == failure(plan_of(joined), amounts, Traffic())
+        assert congestion(plan, amounts, Traffic()) == congestion(plan_of(joined), amounts, Traffic())
+    assert settled(plan_of(Scenario()), amounts_of(Scenario())) == [plan_of(Scenario())]

@@ -18,6 +18,7 @@ from kvmodel.congestion import Congestion, congestion, curve
 from kvmodel.display import bytes_text, count_text, digits, share_text, time_text
 from kvmodel.evaluate import amounts_of
 from kvmodel.failure import Failure, failure
+from kvmodel.layer_groups import settled
 from kvmodel.plan import Plan, plan_of
 from kvmodel.traffic import Traffic
 
@@ -48,8 +49,9 @@ class Shared:
 
 def shared_rows(state: State, name: str, values: Sequence[int]) -> list[Shared]:
     """The state with one input at each of the values."""
-    plan = plan_of(state.scenario)
-    return [_row(plan, state, name, value) for value in values]
+    scenario, positions = state.scenario, {} if name == "in_flight" else {name: np.asarray(values)}
+    plans = settled(plan_of(scenario), amounts_of(scenario, **positions))
+    return [_row(plan, state, name, value) for plan, value in zip(plans if positions else plans * len(values), values, strict=True)]
 
 
 def _row(plan: Plan, state: State, name: str, value: int) -> Shared:
