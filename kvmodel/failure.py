@@ -41,7 +41,7 @@ class Failure:
     prefill_worst_seconds: Num
     """The longest: nobody comes for it, and the lease runs out."""
     decode_reserved_bytes: Num
-    """Memory that decode keeps free for it, all ranks, whole batch."""
+    """Memory that decode keeps free for it on all ranks that hold it, whole batch."""
     decode_reserved_seconds: Num
     """Mean time it is kept before the first token."""
 
@@ -67,7 +67,7 @@ def failure(plan: Plan, a: Amounts, traffic: Traffic) -> Failure:
     failures = p if traffic.recovery == "recompute" else p / (1 - p)
     early = e.prefill.seconds if plan.overlap != "serial" else 0.0
     held = (1 - p) * exposed + p * known if traffic.recovery == "recompute" else exposed + extra
-    ranks = plan.decode.rank_count
+    ranks = plan.decode.attention_ranks * plan.decode.rank_count // plan.decode.tp
     return Failure(
         ttft_seconds=waits,
         failed_ttft_seconds=waits + late,

@@ -83,6 +83,8 @@ class Plan:
     lanes: int
     offered_lanes: int
     """Lanes that NICs and ranks of both sides offer."""
+    ways: int
+    """Handoffs that attention replicas of the decode side take at once, each over lanes of its own."""
     lane: Lane
     extra: Extra
     overlap: str
@@ -129,6 +131,7 @@ def build_plan(s: Structure) -> Plan:
         runs=tuple((index, len(list(same))) for index, same in groupby(model.sequence)),
         lanes=lanes,
         offered_lanes=_offered(s, engine, link, prefill, decode),
+        ways=_ways(s, engine, link, decode, lanes),
         lane=lane_of(link, engine, None, extra.per_byte, _ceiling(engine, prefill, decode, lanes)),
         extra=extra,
         overlap=overlap,
@@ -236,6 +239,11 @@ def _offered(s: Structure, engine: Engine, link: Link, prefill: Side, decode: Si
         offered_lanes(link, engine, side.accelerator, gpus=side.rank_count, ranks=side.attention_ranks, nics_per_gpu=s.nics_per_gpu)
         for side in (prefill, decode)
     )
+
+
+def _ways(s: Structure, engine: Engine, link: Link, decode: Side, lanes: int) -> int:
+    all_lanes = offered_lanes(link, engine, decode.accelerator, gpus=decode.rank_count, ranks=decode.tp, nics_per_gpu=s.nics_per_gpu)
+    return max(1, min(decode.attention_dp, all_lanes // lanes))
 
 
 def _stages(place: Placement, pp: int) -> tuple[ModelCache, ...]:
