@@ -116,8 +116,8 @@ def knee_sentence(row: Shared) -> str:
     name, each = slowest(found, row.senders)
     rate = f"they carry {digits(1 / each)} handoffs a second"
     full = f"{_some(found.senders_at_knee)} prefill instances, each handing off as fast as it prefills, fill the decode side"
-    yours = f"yours keep it busy {share_text(found.utilisation)} of the time"
-    late = " and fall behind" if found.utilisation > 1 else ""
+    yours = f"with yours, what fills first is busy {share_text(found.utilisation)} of the time"
+    late = ", and they fall behind" if found.utilisation > 1 else ""
     return f"What fills first are {name}, {time_text(each)} for each handoff: {rate}. {full[0].upper()}{full[1:]}; {yours}{late}."
 
 
