@@ -69,7 +69,7 @@ def wire_text(found: Mapping[str, Any]) -> str:
         lines += [
             f"{count_text(number)} in flight take {time_text(c['seconds'])} each; the knee is at {digits(c['knee'])}.",
             f"{digits(c['senders_at_knee'])} prefill instances fill the decode side; "
-            f"yours keep it busy {share_text(c['utilisation'])} of the time.",
+            f"with yours, what fills first is busy {share_text(c['utilisation'])} of the time.",
         ]
     lines += [f"Decode has room for {count_text(c['pool_handoffs'])} arriving caches."]
     f = found["failure"][found["traffic"]["recovery"]]

@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 
 from kvmodel.handoff import handoff
 from kvmodel.lane import reached
-from kvmodel.layer_groups import Counts, each_group, group_load, sent_in_groups
+from kvmodel.layer_groups import Counts, group_load, sent_together
 from kvmodel.numeric import Num
 from kvmodel.plan import Plan
-from kvmodel.progress import Amounts, cut, lane_at, progress
-from kvmodel.wire import senders_of
+from kvmodel.progress import Amounts, cut, lane_at
 
 NAMES: dict[str, str] = {
     "bytes": "Bytes at nominal bandwidth",
@@ -64,10 +63,7 @@ def transfer_terms(plan: Plan, a: Amounts) -> tuple[Term, ...]:
     >>> [(term.id, round(term.seconds * 1e3, 2)) for term in terms if term.seconds]
     [('bytes', 53.69), ('achieved', 2.24), ('posting', 7.96), ('latency', 0.01)]
     """
-    sent: list[tuple[Num, Counts]] = [(wire.count, ((index, 1),)) for index, wire in enumerate(plan.wires)]
-    if plan.overlap == "layer-group":
-        sent = each_group(plan, sent_in_groups(plan, a, progress(plan, a)).layers)
-    parts = [(times, _group_terms(plan, a, counts)) for times, counts in sent]
+    parts = [(times, _group_terms(plan, a, counts)) for times, counts in sent_together(plan, a)]
     sums = {key: sum(times * terms[key] for times, terms in parts) for key in parts[0][1]}
     moves = sum(wire.count * wire.bytes(a.prompt_tokens, cut(plan, a)[2]) for wire in plan.wires) > 0
     return (*(Term(key, seconds) for key, seconds in sums.items()), Term("latency", plan.lane.latency * moves))
@@ -102,9 +98,7 @@ def message_bytes(plan: Plan, a: Amounts) -> Num:
     8192.0
     """
     known, messages = cut(plan, a)[2], handoff(plan, a).transfer.messages
-    ranks = plan.prefill.attention_ranks, plan.decode.attention_ranks
-    groups = zip(plan.model.groups, plan.wires, strict=True)
-    rank = sum(w.count * w.bytes(a.prompt_tokens, known) / senders_of(g, plan.engine, *ranks) for g, w in groups) * a.batch
+    rank = sum(w.count * w.bytes(a.prompt_tokens, known) / w.rank_count for w in plan.wires) * a.batch
     some = messages > 0
     return some * rank / (messages + (1 - some))
 
@@ -112,7 +106,7 @@ def message_bytes(plan: Plan, a: Amounts) -> Num:
 def _group_terms(plan: Plan, a: Amounts, counts: Counts) -> dict[str, Num]:
     """Terms of layers that leave together, in order."""
     known, lane = cut(plan, a)[2], lane_at(plan, a)
-    moved, messages, rank, spread = group_load(plan, a, counts)
+    moved, messages, posted, rank, spread = group_load(plan, a, counts)
     once = sum(count * replace(plan.wires[index], copies=1.0).bytes(a.prompt_tokens, known) for index, count in counts) * a.batch
     nominal, free = _bandwidths(plan, a)
     send = moved / plan.lanes * a.shared_by / lane.bandwidth
@@ -125,7 +119,7 @@ def _group_terms(plan: Plan, a: Amounts, counts: Counts) -> dict[str, Num]:
         "ceiling": moved / plan.lanes * (1 / lane.bandwidth - 1 / free),
         "sharing": moved / plan.lanes * (a.shared_by - 1) / lane.bandwidth,
         "waiting": waiting,
-        "posting": lane.posting(send + waiting, messages),
+        "posting": lane.posting(send + waiting, posted),
         "staging": rank * extra.staging,
         "host": rank * extra.host,
         "quantize": rank * extra.quantize,

@@ -10,7 +10,8 @@ with the largest :math:`D` of links, receiving side, and sending side over the i
 asymptotic bounds of a closed system (Denning and Buzen, The Operational Analysis of Queueing Network Models, ACM
 Computing Surveys 10(3), 1978, https://doi.org/10.1145/356733.356735; checked 2026-11-29), exact where service
 times are equal. :math:`N^*` is the knee: more in flight only wait. Beyond the caches that decode has room for,
-handoffs wait for memory as well: each held place serves one handoff in the time it is held.
+handoffs wait for memory as well: each held place serves one handoff in the time it is held. Attention replicas of an
+instance serve handoffs side by side, each over NICs of its own as far as there are any: :math:`D` is divided by them.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ import numpy as np
 
 from kvmodel.capacity import decode_memory, rank_bytes
 from kvmodel.handoff import fixed_seconds, handoff
+from kvmodel.layer_groups import group_load, sent_together
 from kvmodel.numeric import Num, ceil_div, maximum, minimum, where
 from kvmodel.plan import Plan
-from kvmodel.progress import Amounts, cut, lane_at, layer_load
+from kvmodel.progress import Amounts, Load, lane_at
 from kvmodel.traffic import Traffic
 
 EXACT_FLOWS = 256
@@ -67,7 +69,7 @@ class Congestion:
 
 
 class Demand(NamedTuple):
-    """Seconds for which one handoff occupies each of what it shares; numbers may be arrays."""
+    """Seconds for which one handoff occupies each of what it shares, over the replicas that work side by side."""
 
     link: Num
     sender: Num
@@ -76,20 +78,15 @@ class Demand(NamedTuple):
 
 def demand(plan: Plan, a: Amounts) -> Demand:
     """What one handoff (the whole batch) occupies, and for how long."""
-    lane, known, extra = lane_at(plan, a), cut(plan, a)[2], plan.extra
-    moved = posted = rank = spread = 0.0
-    for wire in plan.wires:
-        bytes_, messages, rank_bytes = layer_load(plan, a, wire, known)
-        moved, posted = moved + wire.count * bytes_, posted + wire.count * messages
-        rank, spread = rank + wire.count * rank_bytes, spread + wire.count * bytes_ * wire.spread_per_byte
-    if plan.overlap == "layer-group":
-        posted = handoff(plan, a).transfer.messages
+    lane, extra = lane_at(plan, a), plan.extra
+    loads = [(times, group_load(plan, a, counts)) for times, counts in sent_together(plan, a)]
+    moved, _, posted, rank, spread = (sum(times * load[part] for times, load in loads) for part in range(len(Load._fields)))
     posting, shared = posted * lane.message_seconds, rank * (extra.staging + extra.host) / 2
     push = plan.engine.direction == "push"
     return Demand(
-        link=moved / plan.lanes * a.shared_by / lane.bandwidth,
-        sender=shared + rank * extra.quantize + (posting if push else 0.0),
-        receiver=shared + rank * extra.dequantize + spread + (0.0 if push else posting),
+        link=moved / plan.lanes * a.shared_by / lane.bandwidth / plan.ways,
+        sender=(shared + rank * extra.quantize + (posting if push else 0.0)) / plan.prefill.attention_dp,
+        receiver=(shared + rank * extra.dequantize + spread + (0.0 if push else posting)) / plan.decode.attention_dp,
     )
 
 
@@ -126,7 +123,7 @@ def congestion(plan: Plan, a: Amounts, traffic: Traffic, in_flight: Num | None =
 
 def alone_seconds(plan: Plan, a: Amounts, traffic: Traffic) -> Num:
     """Time of one handoff with everything to itself, its lanes' collisions on a hashed fabric included."""
-    crowd = crowding(plan, traffic, 1)
+    crowd = crowding(plan, traffic, 1) / (1 if traffic.fabric == "aligned" else plan.ways)
     transfer = handoff(plan, replace(a, shared_by=a.shared_by * crowd)).transfer.seconds
     return transfer + fixed_seconds(plan)
 
@@ -143,10 +140,11 @@ def _first(*knees: Num) -> Num:
 
 def _knee(plan: Plan, traffic: Traffic, load: Num) -> Num:
     """Handoffs in flight that load the busiest uplink with `load` times what one puts on an even spread."""
-    if traffic.fabric == "aligned" or plan.lanes == 1:
+    uplinks = plan.lanes * plan.ways
+    if traffic.fabric == "aligned" or uplinks == 1:
         return load
     numbers = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 512])
-    loads = np.array([busiest(int(n) * plan.lanes, plan.lanes) for n in numbers])
+    loads = np.array([busiest(int(n) * plan.lanes, uplinks) for n in numbers]) * plan.ways
     inside = np.interp(load, loads, numbers)
     return where(load > loads[-1], load * numbers[-1] / loads[-1], inside)
 
@@ -158,27 +156,28 @@ def _over(a: Num, b: Num) -> Num:
 
 def room_for(plan: Plan, a: Amounts, traffic: Traffic) -> Num:
     """Handoffs whose cache fits beside weights and decode batch on each accelerator of the decode side."""
-    each = ceil_div(a.batch, plan.decode.attention_dp) * rank_bytes(plan.decode, a.prompt_tokens)
+    each, replicas = maximum(rank_bytes(plan.decode, a.prompt_tokens), 1.0), plan.decode.attention_dp
     if traffic.decode_pool_gbytes is not None:
-        return traffic.decode_pool_gbytes * 1e9 // maximum(each, 1.0)
+        return traffic.decode_pool_gbytes * 1e9 // each * replicas // a.batch
     memory = decode_memory(plan, a)
     decoding = ceil_div(a.decode_batch, plan.decode.attention_dp) * rank_bytes(plan.decode, a.prompt_tokens + a.output_tokens)
-    return maximum(memory.usable_bytes - memory.weights_bytes - memory.activation_bytes - decoding, 0.0) // maximum(each, 1.0)
+    left = maximum(memory.usable_bytes - memory.weights_bytes - memory.activation_bytes - decoding, 0.0)
+    return left // each * replicas // a.batch
 
 
 def crowding(plan: Plan, traffic: Traffic, n: Num) -> Num:
     """How many times longer the busiest uplink carries its share of `n` handoffs than an even spread would."""
-    if traffic.fabric == "aligned" or plan.lanes == 1:
+    if traffic.fabric == "aligned" or plan.lanes * plan.ways == 1:
         return 1.0
     if isinstance(n, np.ndarray):
-        return np.array([_crowded(int(k), plan.lanes) for k in n.ravel()]).reshape(n.shape)
-    return _crowded(int(n), plan.lanes)
+        return np.array([_crowded(int(k), plan.lanes, plan.ways) for k in n.ravel()]).reshape(n.shape)
+    return _crowded(int(n), plan.lanes, plan.ways)
 
 
-def _crowded(n: int, lanes: int) -> float:
+def _crowded(n: int, lanes: int, ways: int) -> float:
     """Beyond some thousand handoffs the spread is as good as even: what 4,096 give holds."""
     n = min(n, 4096)
-    return busiest(n * lanes, lanes) / n
+    return busiest(n * lanes, lanes * ways) * ways / n
 
 
 @lru_cache(maxsize=4096)

@@ -16,7 +16,7 @@ from typing import Any
 
 from kvmodel.handoff import handoff
 from kvmodel.numeric import Num, maximum
-from kvmodel.plan import Plan
+from kvmodel.plan import Plan, Side
 from kvmodel.progress import Amounts, cut, request_chunk
 from kvmodel.results import Evaluation
 from kvmodel.traffic import Traffic
@@ -35,13 +35,13 @@ class Failure:
     resent_bytes: Num
     """Mean bytes that cross again, or in vain, for each request."""
     prefill_held_bytes: Num
-    """Cache that prefill keeps until decode has it, whole batch."""
+    """Memory that prefill keeps until decode has its cache, on all ranks that hold it, whole batch."""
     prefill_held_seconds: Num
     """Mean time it keeps it after prefill ends."""
     prefill_worst_seconds: Num
     """The longest: nobody comes for it, and the lease runs out."""
     decode_reserved_bytes: Num
-    """Memory that decode keeps free for it, all ranks, whole batch."""
+    """Memory that decode keeps free for it on all ranks that hold it, whole batch."""
     decode_reserved_seconds: Num
     """Mean time it is kept before the first token."""
 
@@ -67,18 +67,22 @@ def failure(plan: Plan, a: Amounts, traffic: Traffic) -> Failure:
     failures = p if traffic.recovery == "recompute" else p / (1 - p)
     early = e.prefill.seconds if plan.overlap != "serial" else 0.0
     held = (1 - p) * exposed + p * known if traffic.recovery == "recompute" else exposed + extra
-    ranks = plan.decode.rank_count
     return Failure(
         ttft_seconds=waits,
         failed_ttft_seconds=waits + late,
         expected_ttft_seconds=waits + extra,
         resent_bytes=waste * failures * e.kv.wire_bytes,
-        prefill_held_bytes=e.kv.prompt_bytes * a.batch,
+        prefill_held_bytes=e.kv.prefill_rank_bytes * _holders(plan.prefill) * a.batch,
         prefill_held_seconds=held,
         prefill_worst_seconds=maximum(exposed, traffic.lease_seconds + 0.0 * exposed),
-        decode_reserved_bytes=e.kv.decode_rank_bytes * ranks * a.batch,
+        decode_reserved_bytes=e.kv.decode_rank_bytes * _holders(plan.decode) * a.batch,
         decode_reserved_seconds=early + e.gap_seconds + extra,
     )
+
+
+def _holders(side: Side) -> int:
+    """Ranks that hold a part, or a copy, of one request's cache: those of its attention replica, on each stage."""
+    return side.attention_ranks * side.rank_count // side.tp
 
 
 def _again(plan: Plan, a: Amounts, traffic: Traffic, e: Evaluation) -> Num:

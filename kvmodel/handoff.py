@@ -14,7 +14,7 @@ from kvmodel.capacity import capacity, rank_bytes
 from kvmodel.layer_groups import Grouped, sent_in_groups
 from kvmodel.numeric import Num, maximum, where
 from kvmodel.plan import Plan
-from kvmodel.progress import Amounts, Pace, Progress, lane_at, progress, request_chunk
+from kvmodel.progress import Amounts, Pace, Progress, lane_at, progress, request_chunk, sent_whole
 from kvmodel.results import Decode, Evaluation, Kv, Prefill, Transfer
 from kvmodel.timeline import WireState
 
@@ -155,7 +155,7 @@ def _short_sent_whole(plan: Plan, a: Amounts, whole: Num, exposed: Num, bound: A
     """What is exposed and its bound, with prompts that the engine sends whole after prefill."""
     if not plan.serial_below:
         return exposed, bound
-    short = (a.prompt_tokens < plan.serial_below) & (bound != "nothing")
+    short = sent_whole(plan, a) & (bound != "nothing")
     return where(short, whole, exposed), where(short, "exposed", bound)
 
 

@@ -1,9 +1,10 @@
 r"""How long bytes and messages keep one lane busy.
 
-.. math:: x = (\max\text{ or }\sum)\left(\frac{m\,o}{threads},\ \max\left(\frac{bytes}{bandwidth / shared},
+.. math:: x = (\max\text{ or }\sum)\left(\frac{p\,o}{threads},\ \max\left(\frac{bytes}{bandwidth / shared},
           \frac{m\,latency + bytes / (bandwidth / shared)}{outstanding}\right)\right) + rank\ bytes \cdot extra
 
-with :math:`m` messages of cost :math:`o`. The link's latency comes once, after the last byte, and does not keep the lane.
+with :math:`m` messages, of which a rank posts :math:`p` at a cost of :math:`o` each. The link's
+latency comes once, after the last byte, and does not keep the lane.
 """
 
 from __future__ import annotations
@@ -33,35 +34,30 @@ class Lane:
     outstanding: int | None = None
     """Messages in flight before the engine waits for the oldest; None for as many as there are."""
 
-    def busy(self, lane_bytes: Num, messages: Num, rank_bytes: Num, shared_by: Num) -> Num:
-        """Seconds the lane is busy with `lane_bytes` bytes in `messages` messages."""
+    def busy(self, lane_bytes: Num, messages: Num, rank_bytes: Num, shared_by: Num, *, posted: Num | None = None) -> Num:
+        """Seconds the lane is busy with `lane_bytes` bytes in `messages` messages, of which a rank posts `posted`, or all."""
         send = lane_bytes * shared_by / self.bandwidth
         if self.outstanding:
             send = send + self.waiting(send, messages)
         if self.message_seconds:
-            send = send + self.posting(send, messages)
+            send = send + self.posting(send, messages if posted is None else posted)
         return send + rank_bytes * self.extra_per_byte if self.extra_per_byte else send
 
     def waiting(self, send: Num, messages: Num) -> Num:
         """Seconds beyond sending in which the engine waits for messages in flight."""
         return maximum((messages * self.latency + send) / self.outstanding - send, 0.0) if self.outstanding else 0.0 * send
 
-    def posting(self, send: Num, messages: Num) -> Num:
+    def posting(self, send: Num, posted: Num) -> Num:
         """Seconds beyond `send` that posting takes."""
-        post = messages * self.message_seconds
+        post = posted * self.message_seconds
         return maximum(post - send, 0.0) if self.posts_while_sending else post
 
 
-def lane_of(
-    link: Link, engine: Engine, measured: Num | None, extra_per_byte: float, ceiling: float | None = None, *, posters: float = 1.0
-) -> Lane:
-    """The lane of a link under an engine; `measured` bytes per second replace nominal and achieved, `ceiling` caps them.
-
-    `posters` ranks share the posting of one lane's messages.
-    """
+def lane_of(link: Link, engine: Engine, measured: Num | None, extra_per_byte: float, ceiling: float | None = None) -> Lane:
+    """The lane of a link under an engine; `measured` bytes per second replace nominal and achieved, `ceiling` caps them."""
     bandwidth = reached(link, engine) if measured is None else measured
     cost = 0.0 if engine.nominal_link else link.message_seconds
-    cost = (cost if engine.message_seconds is None else engine.message_seconds) / engine.posting_threads / posters
+    cost = (cost if engine.message_seconds is None else engine.message_seconds) / engine.posting_threads
     latency = 0.0 if engine.nominal_link else link.latency
     bandwidth = bandwidth if ceiling is None else min(bandwidth, ceiling)
     return Lane(bandwidth, latency, cost, engine.posts_while_sending, extra_per_byte, engine.outstanding_messages)

@@ -13,32 +13,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from kvmodel.numeric import Num, maximum, where
 from kvmodel.plan import Plan
-from kvmodel.progress import Amounts, Pace, Progress, cut, lane_at, layer_load
+from kvmodel.progress import Amounts, Load, Pace, Progress, cut, layer_load, load_seconds, progress, sent_whole
 from kvmodel.timeline import Run, WireState, advance
 
 Counts = tuple[tuple[int, int], ...]
 """(layer group of the model, layers of it) of what leaves together."""
-
-
-class Load(NamedTuple):
-    """What leaves together, for the whole batch."""
-
-    moved: Num
-    """Bytes on the wire."""
-    messages: Num
-    """On one lane."""
-    rank_bytes: Num
-    """Bytes of one rank's cache before compression."""
-    spread: Num
-    """Seconds until every receiving rank has it, beyond the link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,27 +53,26 @@ def sizes_of(plan: Plan) -> tuple[int, ...]:
 
 def groups_of(plan: Plan, size: int) -> tuple[tuple[Counts, int], ...]:
     """(what leaves together, how many times in a row), first group first."""
-    sequence = plan.model.sequence
+    return _groups(plan.model.sequence, size)
+
+
+@lru_cache(maxsize=1024)
+def _groups(sequence: tuple[int, ...], size: int) -> tuple[tuple[Counts, int], ...]:
     parts = [tuple(sorted(Counter(sequence[i : i + size]).items())) for i in range(0, len(sequence), size)]
     return tuple((counts, len(list(alike))) for counts, alike in groupby(parts))
 
 
-def group_load(plan: Plan, a: Amounts, counts: Counts) -> Load:
-    """What a group of layers puts on the wire."""
+def group_load(plan: Plan, a: Amounts, counts: Counts, layers: Sequence[Load] | None = None) -> Load:
+    """What a group of layers puts on the wire; `layers` is what one layer of each kind does, where that is known."""
     known = cut(plan, a)[2]
-    moved, messages, rank, spread = 0.0, 0.0, 0.0, 0.0
+    moved = messages = posted = rank = spread = 0.0
     for index, count in counts:
         wire = plan.wires[index]
-        layer_bytes, layer_messages, rank_bytes = layer_load(plan, a, wire, known)
-        moved, rank = moved + count * layer_bytes, rank + count * rank_bytes
-        messages = messages + layer_messages * (1 if wire.joined else count)
-        spread = spread + count * layer_bytes * wire.spread_per_byte
-    return Load(moved, messages, rank, spread)
-
-
-def load_seconds(plan: Plan, a: Amounts, load: Load) -> Num:
-    """Seconds for which a load keeps its lane."""
-    return lane_at(plan, a).busy(load.moved / plan.lanes, load.messages, load.rank_bytes, a.shared_by) + load.spread
+        load = layer_load(plan, a, wire, known) if layers is None else layers[index]
+        times = where(sent_whole(plan, a), count, 1) if wire.joined else count
+        moved, rank, spread = moved + count * load.moved, rank + count * load.rank_bytes, spread + count * load.spread
+        messages, posted = messages + times * load.messages, posted + times * load.posted
+    return Load(moved, messages, posted, rank, spread)
 
 
 class GroupPace(Pace):
@@ -94,7 +81,8 @@ class GroupPace(Pace):
     def __init__(self, plan: Plan, a: Amounts, p: Progress, size: int) -> None:
         super().__init__(plan, a, p)
         self.groups = groups_of(plan, size)
-        loads = {counts: group_load(plan, a, counts) for counts, _ in self.groups}
+        layers = [layer_load(plan, a, wire, p.known) for wire in plan.wires]
+        loads = {counts: group_load(plan, a, counts, layers) for counts, _ in self.groups}
         busy = {counts: load_seconds(plan, a, load) for counts, load in loads.items()}
         self.shares = {counts: _share(x, sum(n * p.x[g] for g, n in counts)) for counts, x in busy.items()}
         self.messages = sum(times * loads[counts].messages for counts, times in self.groups)
@@ -161,7 +149,26 @@ def sent_in_groups(plan: Plan, a: Amounts, p: Progress, sizes: Sequence[int] | N
     return best
 
 
-def each_group(plan: Plan, layers: Num) -> list[tuple[Num, Counts]]:
-    """(how many times, what leaves together) in groups of `layers`, which may be an array."""
+def settled(plan: Plan, a: Amounts) -> list[Plan]:
+    """The plan with the size of group it takes, one for each element of the amounts; itself where layers leave in no groups.
+
+    What asks a plan many questions at the same amounts looks for the size once.
+    """
+    if plan.overlap != "layer-group" or plan.group_layers is not None:
+        return [plan] * int(np.size(a.prompt_tokens))
+    layers = sent_in_groups(plan, a, progress(plan, a)).layers
+    return [replace(plan, group_layers=int(size)) for size in np.ravel(layers)]
+
+
+def sent_together(plan: Plan, a: Amounts) -> list[tuple[Num, Counts]]:
+    """(how many times, what leaves together), the size of group an array where amounts are."""
+    if plan.overlap != "layer-group":
+        return [(wire.count, ((index, 1),)) for index, wire in enumerate(plan.wires)]
+    layers = plan.group_layers or sent_in_groups(plan, a, progress(plan, a)).layers
     sizes = np.unique(np.asarray(layers)).tolist()
     return [((layers == size) * times, counts) for size in sizes for counts, times in groups_of(plan, size)]
+
+
+def posted_by_a_rank(plan: Plan, a: Amounts) -> Num:
+    """Messages that each rank of the side that moves the bytes posts, whole batch."""
+    return sum(times * group_load(plan, a, counts).posted for times, counts in sent_together(plan, a))

@@ -29,7 +29,7 @@ from kvmodel.records.transport import Constants
 from kvmodel.refusals import handoff_refusal
 from kvmodel.scenario import Scenario
 from kvmodel.structure import STRUCTURE, Structure
-from kvmodel.wire import LayerWire, copies_of, joins, layer_messages, spread_seconds, wire_ratio
+from kvmodel.wire import LayerWire, copies_of, joins, layer_messages, posted_share, senders_of, spread_seconds, wire_ratio
 
 DEFAULT_CHUNK_TOKENS = 2048
 """Chunk where overlap is `chunk` and neither engine nor scenario states one: vLLM's smallest default
@@ -83,6 +83,8 @@ class Plan:
     lanes: int
     offered_lanes: int
     """Lanes that NICs and ranks of both sides offer."""
+    ways: int
+    """Handoffs that attention replicas of the decode side take at once, each over lanes of its own."""
     lane: Lane
     extra: Extra
     overlap: str
@@ -129,7 +131,8 @@ def build_plan(s: Structure) -> Plan:
         runs=tuple((index, len(list(same))) for index, same in groupby(model.sequence)),
         lanes=lanes,
         offered_lanes=_offered(s, engine, link, prefill, decode),
-        lane=lane_of(link, engine, None, extra.per_byte, _ceiling(engine, prefill, decode, lanes), posters=_posters(engine, *ranks)),
+        ways=_ways(s, engine, link, decode, lanes),
+        lane=lane_of(link, engine, None, extra.per_byte, _ceiling(engine, prefill, decode, lanes)),
         extra=extra,
         overlap=overlap,
         group_layers=None if s.group_layers is None else min(s.group_layers, model.layers),
@@ -149,12 +152,6 @@ def _layouts_refusal(s: Structure, model: ModelSpec, prefill: Side, decode: Side
     if (s.prefill_tp, s.prefill_attention_dp, s.prefill_pp) == (s.decode_tp, s.decode_attention_dp, s.decode_pp):
         return layout_refusal(model, tp=s.prefill_tp, attention_dp=s.prefill_attention_dp, pp=s.prefill_pp, side="both")
     return f"{prefill.refusal}; decode's layout is refused too"
-
-
-def _posters(engine: Engine, prefill_ranks: int, decode_ranks: int) -> float:
-    """Ranks that post for each rank of the narrower side: those of the side that moves the bytes."""
-    posting = prefill_ranks if engine.direction == "push" else decode_ranks
-    return posting / min(prefill_ranks, decode_ranks)
 
 
 def _pcie() -> Constants:
@@ -220,6 +217,9 @@ def _wires(
             *layer_messages(group, engine, *ranks, apart=apart),
             spread_seconds(group, engine, ranks[1], decode.accelerator),
             joins(group, engine, *ranks),
+            1 / group.count if apart and joins(group, engine, *ranks) else 1.0,
+            posted_share(group, engine, *ranks),
+            senders_of(group, engine, *ranks),
         )
         for group in model.groups
     )
@@ -239,6 +239,11 @@ def _offered(s: Structure, engine: Engine, link: Link, prefill: Side, decode: Si
         offered_lanes(link, engine, side.accelerator, gpus=side.rank_count, ranks=side.attention_ranks, nics_per_gpu=s.nics_per_gpu)
         for side in (prefill, decode)
     )
+
+
+def _ways(s: Structure, engine: Engine, link: Link, decode: Side, lanes: int) -> int:
+    all_lanes = offered_lanes(link, engine, decode.accelerator, gpus=decode.rank_count, ranks=decode.tp, nics_per_gpu=s.nics_per_gpu)
+    return max(1, min(decode.attention_dp, all_lanes // lanes))
 
 
 def _stages(place: Placement, pp: int) -> tuple[ModelCache, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from kvmodel.lane import Lane
 from kvmodel.numeric import Num, ceil_div, maximum, minimum, where
@@ -29,6 +30,21 @@ class Amounts:
 
 
 AMOUNTS = tuple(Amounts.__dataclass_fields__)
+
+
+class Load(NamedTuple):
+    """What one layer, or layers that leave together, put on the wire for the whole batch."""
+
+    moved: Num
+    """Bytes on the wire."""
+    messages: Num
+    """On one lane."""
+    posted: Num
+    """Messages that one rank posts."""
+    rank_bytes: Num
+    """Bytes of one rank's cache before compression."""
+    spread: Num
+    """Seconds until every receiving rank has it, beyond the link."""
 
 
 @dataclass(slots=True)
@@ -79,21 +95,31 @@ def progress(plan: Plan, a: Amounts) -> Progress:
     else:
         seconds = a.prefill_seconds + 0.0 * new
         layers = [seconds / plan.model.layers for _ in layers]
-    lane = lane_at(plan, a)
     x, total, messages = [], 0.0, 0.0
     for wire in plan.wires:
-        layer_bytes, layer_messages, rank_bytes = layer_load(plan, a, wire, known)
-        busy = lane.busy(layer_bytes / plan.lanes, layer_messages, rank_bytes, a.shared_by)
-        x.append(busy + layer_bytes * wire.spread_per_byte if wire.spread_per_byte else busy)
-        total, messages = total + wire.count * layer_bytes, messages + wire.count * layer_messages
+        load = layer_load(plan, a, wire, known)
+        x.append(load_seconds(plan, a, load))
+        total, messages = total + wire.count * load.moved, messages + wire.count * load.messages
     return Progress(new, held, known, seconds, layers, x, total, messages)
 
 
-def layer_load(plan: Plan, a: Amounts, wire: LayerWire, known: Num) -> tuple[Num, Num, Num]:
-    """(bytes on the wire, messages on one lane, bytes of one rank's cache before compression) of one layer, whole batch."""
+def layer_load(plan: Plan, a: Amounts, wire: LayerWire, known: Num) -> Load:
+    """What one layer puts on the wire."""
     moved = wire.bytes(a.prompt_tokens, known) * a.batch
     messages = wire.messages(a.prompt_tokens, known, plan.block) * a.batch
-    return moved, messages, moved / wire.ratio / min(plan.prefill.attention_ranks, plan.decode.attention_ranks)
+    if wire.whole_share != 1.0 and plan.serial_below:
+        messages = messages * where(sent_whole(plan, a), wire.whole_share, 1.0)
+    return Load(moved, messages, messages * wire.posted_share, moved / wire.ratio / wire.rank_count, moved * wire.spread_per_byte)
+
+
+def load_seconds(plan: Plan, a: Amounts, load: Load) -> Num:
+    """Seconds for which a load keeps its lane."""
+    return lane_at(plan, a).busy(load.moved / plan.lanes, load.messages, load.rank_bytes, a.shared_by, posted=load.posted) + load.spread
+
+
+def sent_whole(plan: Plan, a: Amounts) -> Any:
+    """Whether a prompt is so short that its engine sends it whole after prefill, whatever the overlap."""
+    return a.prompt_tokens < plan.serial_below
 
 
 def lane_at(plan: Plan, a: Amounts) -> Lane:

@@ -38,6 +38,12 @@ class LayerWire:
     """Seconds a byte costs until every receiving rank has it, beyond the link."""
     joined: bool = False
     """Whether layers of the group that leave together share their messages."""
+    whole_share: float = 1.0
+    """Messages of a layer sent with all others at once for one of a layer that leaves apart."""
+    posted_share: float = 1.0
+    """Messages that a rank posts for one that is counted on a lane."""
+    rank_count: int = 1
+    """Ranks over which the bytes spread, each staging or converting its own."""
 
     def bytes(self, tokens: Num, known: Num) -> Num:
         """Bytes of one layer for one request whose receiver holds the first `known` tokens, copies included."""
@@ -117,14 +123,27 @@ def senders_of(group: LayerGroup, engine: Engine, prefill_ranks: int, decode_ran
     return min(prefill_ranks, decode_ranks)
 
 
+def posted_share(group: LayerGroup, engine: Engine, prefill_ranks: int, decode_ranks: int) -> float:
+    """Messages that each rank posts of those counted on a lane.
+
+    Slices that a rank of the narrower side exchanges with several of the wider one are posted by it alone, or by each of
+    them its own. A latent is one rank's to send or to read: a prefill rank that writes to several decode ranks posts for each.
+    """
+    wider_posts = prefill_ranks > decode_ranks if engine.direction == "push" else decode_ranks > prefill_ranks
+    if isinstance(group.attention, Mla | Compressed):
+        copied = engine.mla_copies == "per-rank" and engine.direction == "push"
+        return float(-(-decode_ranks // prefill_ranks)) if copied else 1.0
+    return 1.0 / rank_slices(group, prefill_ranks, decode_ranks) if wider_posts else 1.0
+
+
 def layer_messages(
     group: LayerGroup, engine: Engine, prefill_ranks: int, decode_ranks: int, *, apart: bool = False
 ) -> tuple[float, float, float]:
     """(messages a block, messages a token, least messages) of one layer on one lane.
 
     A slice of a block's heads touches no other block's, so runs do not form across blocks, nor layers, unless the
-    engine gathers them first. Layers of a group that lie together share a message, unless they leave `apart`, each
-    when it is computed.
+    engine gathers them first. Layers of a group that lie together share a message, with their keys and values, unless
+    they leave `apart`, each when it is computed. A latent has no keys and values to split.
     """
     slices = rank_slices(group, prefill_ranks, decode_ranks)
     unequal = bool(getattr(group.attention, "kv_heads", 0)) and prefill_ranks != decode_ranks
@@ -134,8 +153,10 @@ def layer_messages(
         return 0.0, float(engine.kv_split * slices), float(slices)
     if unequal:
         return float(engine.kv_split * slices), 0.0, float(slices)
-    share = 1.0 / group.count if joins(group, engine, prefill_ranks, decode_ranks) and not apart else 1.0
-    return engine.kv_split * engine.fragmentation * share, 0.0, share
+    joined = joins(group, engine, prefill_ranks, decode_ranks)
+    runs = 1.0 if joined or not hasattr(group.attention, "kv_heads") else float(engine.kv_split)
+    runs = runs / group.count if joined and not apart else runs
+    return runs * engine.fragmentation, 0.0, runs
 
 
 def spread_seconds(group: LayerGroup, engine: Engine, decode_ranks: int, receiver: Accelerator) -> float:

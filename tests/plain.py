@@ -128,8 +128,38 @@ def layer_messages(scenario: Scenario, plan: Plan, group: int, missing: int) -> 
         if own(scenario.unequal_tp, engine.unequal_tp) == "tokens":
             return max(float(partners), kept * split * partners)
         return max(float(partners), float(blocks * split * partners))
-    together = shares_messages(scenario, plan, group) and plan.overlap in ("serial", "chunk")
-    return max(1.0, blocks * split * apart) / (plan.wires[group].count if together else 1)
+    together = shares_messages(scenario, plan, group)
+    runs = split if heads and not together else 1  # blocks of all layers hold keys and values, as latents do
+    at_once = together and (plan.overlap in ("serial", "chunk") or is_short(scenario))
+    return max(float(runs), blocks * runs * apart) / (plan.wires[group].count if at_once else 1.0)
+
+
+def posted_each(scenario: Scenario, plan: Plan, group: int) -> float:
+    """Messages of a lane that one rank posts: all, its part of those to a rank of the narrower side, or those of several latents."""
+    attention, engine = plan.model.groups[group].attention, engines()[scenario.engine]
+    senders, receivers = ranks_of(scenario)
+    pushes = own(scenario.direction, engine.direction) == "push"
+    if attention.kind in ("mla", "compressed"):
+        copied = own(scenario.mla_copies, engine.mla_copies) == "per-rank"
+        return float(math.ceil(receivers / senders)) if pushes and copied else 1.0
+    heads = getattr(attention, "kv_heads", 0)
+    if not heads or (senders <= receivers if pushes else receivers <= senders):
+        return 1.0
+    return 1 / max(1, min(senders, heads) // min(receivers, heads)) if pushes else 1 / math.ceil(receivers / senders)
+
+
+def sharers(scenario: Scenario, plan: Plan, group: int) -> int:
+    """Ranks over which a layer's bytes spread."""
+    kind, copies = plan.model.groups[group].attention.kind, own(scenario.mla_copies, engines()[scenario.engine].mla_copies)
+    if kind in ("mla", "compressed") and copies != "split":
+        return 1 if copies == "single" else ranks_of(scenario)[1]
+    return min(ranks_of(scenario))
+
+
+def is_short(scenario: Scenario) -> bool:
+    """Whether the prompt crosses whole after prefill, whatever the overlap."""
+    engines_own = engines()[scenario.engine].serial_below_tokens if scenario.overlap is None else 0
+    return bool(scenario.prompt_tokens < own(scenario.serial_below_tokens, engines_own))
 
 
 def shares_messages(scenario: Scenario, plan: Plan, group: int) -> bool:
@@ -169,32 +199,31 @@ def layer_seconds(scenario: Scenario, plan: Plan, group: int, missing: LayerByte
     """Time one layer of the whole batch keeps its lane busy."""
     moved = missing.total * scenario.batch
     messages = layer_messages(scenario, plan, group, missing.missing) * scenario.batch
-    return lane_seconds(scenario, plan, moved, messages) + beside(scenario, plan, group, moved, plan.wires[group].ratio)
+    posted = messages * posted_each(scenario, plan, group)
+    return lane_seconds(scenario, plan, moved, messages, posted) + beside(scenario, plan, group, moved, plan.wires[group].ratio)
 
 
 def group_seconds(scenario: Scenario, plan: Plan, layers: tuple[int, ...], sizes: list[LayerBytes]) -> tuple[float, float]:
     """(time, messages) of layers of the whole batch that leave together: those alike share messages where blocks hold all layers."""
-    moved = messages = more = 0.0
+    moved = messages = posted = more = 0.0
     for group in layers:
         size = sizes[group].total * scenario.batch
         moved, more = moved + size, more + beside(scenario, plan, group, size, plan.wires[group].ratio)
-        alike = layers.count(group) if shares_messages(scenario, plan, group) else 1
-        messages += layer_messages(scenario, plan, group, sizes[group].missing) * scenario.batch / alike
-    return lane_seconds(scenario, plan, moved, messages) + more, messages
+        alike = layers.count(group) if shares_messages(scenario, plan, group) and not is_short(scenario) else 1
+        each = layer_messages(scenario, plan, group, sizes[group].missing) * scenario.batch / alike
+        messages, posted = messages + each, posted + each * posted_each(scenario, plan, group)
+    return lane_seconds(scenario, plan, moved, messages, posted) + more, messages
 
 
-def lane_seconds(scenario: Scenario, plan: Plan, moved: float, messages: float) -> float:
+def lane_seconds(scenario: Scenario, plan: Plan, moved: float, messages: float, posted: float) -> float:
     """Time that bytes and messages keep the lane, without what is done beside it."""
-    engine = engines()[scenario.engine]
-    link_cost = 0.0 if nominal(scenario) else links()[scenario.link].message_seconds
+    engine, link_cost = engines()[scenario.engine], 0.0 if nominal(scenario) else links()[scenario.link].message_seconds
     cost = own(scenario.message_seconds, own(engine.message_seconds, link_cost))
     send = moved / plan.lanes / (lane_bandwidth(scenario, plan) / scenario.shared_by)
     in_flight = own(scenario.outstanding_messages, engine.outstanding_messages)
     if in_flight is not None:
         send = max(send, (send + messages * latency_of(scenario, plan)) / in_flight)
-    ranks = ranks_of(scenario)
-    posters = (ranks[0] if own(scenario.direction, engine.direction) == "push" else ranks[1]) / min(ranks)
-    post = messages * cost / own(scenario.posting_threads, engine.posting_threads) / posters
+    post = posted * cost / own(scenario.posting_threads, engine.posting_threads)
     overlaps = engine.posts_while_sending if scenario.posts_while_sending is None else scenario.posts_while_sending == "yes"
     return float(max(send, post) if overlaps else send + post)
 
@@ -204,7 +233,7 @@ def beside(scenario: Scenario, plan: Plan, group: int, moved: float, ratio: floa
     engine, sender, receiver = engines()[scenario.engine], plan.prefill.accelerator, plan.decode.accelerator
     gathers = engine.gathers if scenario.gather is None else scenario.gather == "yes"
     copies = own(scenario.staging_copies, engine.staging_copies) + (2 if gathers else 0)
-    cache = moved / ratio / min(ranks_of(scenario))
+    cache = moved / ratio / sharers(scenario, plan, group)
     staging = copies * 2 * ratio / min(sender.hbm_bandwidth, receiver.hbm_bandwidth)
     narrowing = (
         (1 + ratio) * (1 / sender.hbm_bandwidth + 1 / receiver.hbm_bandwidth) if scenario.wire_dtype not in ("same", plan.kv_dtype) else 0.0
@@ -229,9 +258,8 @@ def walk(scenario: Scenario) -> Walk:
     cuts = [*range(held, s, together), s]
     sizes = [layer_bytes(plan, g, s, known) for g in range(len(plan.wires))]
     busy = [layer_seconds(scenario, plan, g, size) for g, size in enumerate(sizes)]
-    engines_own = engines()[scenario.engine].serial_below_tokens if scenario.overlap is None else 0
-    short = s < own(scenario.serial_below_tokens, engines_own)
-    overlap, head = "serial" if short else plan.overlap, 0.0 if scenario.prefill_seconds is not None else plan.prefill.time.head(batch)
+    overlap = "serial" if is_short(scenario) else plan.overlap
+    head = 0.0 if scenario.prefill_seconds is not None else plan.prefill.time.head(batch)
 
     def compute(group: int, low: int, high: int) -> float:
         if scenario.prefill_seconds is not None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from kvmodel import BadScenarioError, Scenario, evaluate
 from kvmodel.congestion import Congestion, busiest, congestion, curve
 from kvmodel.evaluate import amounts_of
+from kvmodel.failure import failure
 from kvmodel.plan import plan_of
 from kvmodel.traffic import Traffic
 from tests.strategies import scenarios
@@ -172,3 +173,23 @@ def test_collisions_slow_the_bytes_and_not_the_posting() -> None:
     aligned, hashed = of(worn, in_flight=1), of(worn, in_flight=1, fabric="hashed")
     assert hashed.link_seconds == pytest.approx(busiest(8, 8) * aligned.link_seconds)
     assert hashed.seconds == pytest.approx(aligned.seconds)  # posting hides the slower bytes
+
+
+def test_attention_replicas_take_handoffs_side_by_side() -> None:
+    # sglang DP attention: a request is on one replica, which has its own NIC and holds the only copy of its latent
+    gpus = {"prefill_accelerator": "h200-sxm", "decode_accelerator": "h200-sxm"}
+    eight = Scenario(model="deepseek-v3", engine="vllm-nixl", lanes="auto", decode_attention_dp=8, **gpus)
+    size, post = 70_272 * 8192, 61 * 512 * 0.67 * 0.29e-6
+    found = of(eight, in_flight=8)
+    assert found.link_seconds == pytest.approx(size / 48e9 / 8)
+    assert found.receiver_seconds == pytest.approx(post / 8)
+    assert found.seconds == pytest.approx(evaluate(eight).transfer.seconds + 0.007)  # each of 8 on a replica of its own
+    assert found.knee == pytest.approx(found.alone_seconds / found.link_seconds)
+    assert found.knee > 8
+    places = [of(eight, decode_pool_gbytes=gb).pool_handoffs for gb in (0.5, 0.6, 1.2)]
+    assert places == [0, 8, 16]
+    assert failure(plan_of(eight), amounts_of(eight), Traffic()).decode_reserved_bytes == size
+    hashed = of(eight, in_flight=1, fabric="hashed")
+    assert (hashed.alone_seconds, hashed.seconds) == pytest.approx((found.alone_seconds, found.alone_seconds))
+    one_pipe = eight.with_changes(link="ethernet-100")
+    assert of(one_pipe).link_seconds == pytest.approx(size / (12.5e9 * 0.38))  # a node's pipe is shared by its replicas

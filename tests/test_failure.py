@@ -125,3 +125,13 @@ def test_arrays_are_their_elements(tokens: list[int], recovery: str) -> None:
         one = failure(plan, amounts_of(scenario, prompt_tokens=n), Traffic(recovery=recovery))
         assert whole.expected_ttft_seconds[i] == pytest.approx(one.expected_ttft_seconds, rel=1e-12)
         assert whole.prefill_held_seconds[i] == pytest.approx(one.prefill_held_seconds, rel=1e-12)
+
+
+def test_each_rank_with_a_copy_keeps_it() -> None:
+    # MLA: every rank of TP 8 holds the whole latent; under attention DP one rank does
+    copies = Scenario(model="deepseek-v3", decode_attention_dp=8, prompt_tokens=1000)
+    found = failure(plan_of(copies), amounts_of(copies), Traffic())
+    assert (found.prefill_held_bytes, found.decode_reserved_bytes) == (8 * 70_272_000, 70_272_000)
+    staged = Scenario(prefill_pp=2, decode_tp=4)
+    found = failure(plan_of(staged), amounts_of(staged), Traffic())
+    assert (found.prefill_held_bytes, found.decode_reserved_bytes) == (2_684_354_560, 2_684_354_560)

@@ -7,10 +7,13 @@ import pytest
 from hypothesis import given
 
 from kvmodel import Scenario, evaluate, sweep
+from kvmodel.congestion import congestion
 from kvmodel.evaluate import amounts_of
-from kvmodel.layer_groups import each_group, sent_in_groups, sizes_of
+from kvmodel.failure import failure
+from kvmodel.layer_groups import sent_in_groups, sent_together, settled, sizes_of
 from kvmodel.plan import plan_of
 from kvmodel.progress import progress
+from kvmodel.traffic import Traffic
 from tests.strategies import scenarios
 
 DEAR = Scenario(engine="vllm-nixl", message_seconds=2e-5, posting_threads=1, fragmentation=1.0, overlap="layer-group")
@@ -79,7 +82,7 @@ def test_the_best_size_follows_the_prompt() -> None:
     sent = sent_in_groups(plan, amounts, progress(plan, amounts))
     assert list(sent.layers) == [size_of(joined.with_changes(prompt_tokens=n)) for n in tokens]
     assert len(set(sent.layers)) > 1
-    assert sum(times * sum(n for _, n in counts) for times, counts in each_group(plan, sent.layers)) == pytest.approx([80, 80, 80])
+    assert sum(times * sum(n for _, n in counts) for times, counts in sent_together(plan, amounts)) == pytest.approx([80, 80, 80])
     swept = sweep(joined, prompt_tokens=tokens)
     assert list(swept.transfer.exposed_seconds) == [evaluate(joined.with_changes(prompt_tokens=n)).transfer.exposed_seconds for n in tokens]
 
@@ -93,3 +96,23 @@ def test_sizes_are_those_that_make_another_number_of_groups() -> None:
 
 def test_nothing_to_move_leaves_nothing_exposed() -> None:
     assert evaluate(DEAR.with_changes(decode_held_tokens=8192)).transfer.exposed_seconds == 0.0
+
+
+@pytest.mark.parametrize("overlap", ["layer", "layer-group", "layer-both"])
+def test_a_short_prompt_sent_whole_shares_the_messages_of_its_blocks(overlap: str) -> None:
+    short = DEAR.with_changes(cross_layer="yes", prompt_tokens=500, serial_below_tokens=512)
+    whole, layers = (evaluate(short.with_changes(overlap=way)) for way in ("serial", overlap))
+    assert layers.transfer == whole.transfer
+    assert layers.bound == "exposed"
+    beyond = short.with_changes(overlap=overlap, group_layers=1, prompt_tokens=512)
+    assert evaluate(beyond).transfer.messages == 80 * 32
+
+
+def test_a_size_looked_for_once_answers_as_one_looked_for_each_time() -> None:
+    joined, tokens = DEAR.with_changes(cross_layer="yes"), [512, 8192, 65_536]
+    plans = settled(plan_of(joined), amounts_of(joined, prompt_tokens=np.array(tokens)))
+    for plan, n in zip(plans, tokens, strict=True):
+        amounts = amounts_of(joined, prompt_tokens=n)
+        assert failure(plan, amounts, Traffic()) == failure(plan_of(joined), amounts, Traffic())
+        assert congestion(plan, amounts, Traffic()) == congestion(plan_of(joined), amounts, Traffic())
+    assert settled(plan_of(Scenario()), amounts_of(Scenario())) == [plan_of(Scenario())]

@@ -18,6 +18,7 @@ from kvmodel.congestion import Congestion, congestion, curve
 from kvmodel.display import bytes_text, count_text, digits, share_text, time_text
 from kvmodel.evaluate import amounts_of
 from kvmodel.failure import Failure, failure
+from kvmodel.layer_groups import settled
 from kvmodel.plan import Plan, plan_of
 from kvmodel.traffic import Traffic
 
@@ -48,8 +49,9 @@ class Shared:
 
 def shared_rows(state: State, name: str, values: Sequence[int]) -> list[Shared]:
     """The state with one input at each of the values."""
-    plan = plan_of(state.scenario)
-    return [_row(plan, state, name, value) for value in values]
+    scenario, positions = state.scenario, {} if name == "in_flight" else {name: np.asarray(values)}
+    plans = settled(plan_of(scenario), amounts_of(scenario, **positions))
+    return [_row(plan, state, name, value) for plan, value in zip(plans if positions else plans * len(values), values, strict=True)]
 
 
 def _row(plan: Plan, state: State, name: str, value: int) -> Shared:
@@ -114,8 +116,8 @@ def knee_sentence(row: Shared) -> str:
     name, each = slowest(found, row.senders)
     rate = f"they carry {digits(1 / each)} handoffs a second"
     full = f"{_some(found.senders_at_knee)} prefill instances, each handing off as fast as it prefills, fill the decode side"
-    yours = f"yours keep it busy {share_text(found.utilisation)} of the time"
-    late = " and fall behind" if found.utilisation > 1 else ""
+    yours = f"with yours, what fills first is busy {share_text(found.utilisation)} of the time"
+    late = ", and they fall behind" if found.utilisation > 1 else ""
     return f"What fills first are {name}, {time_text(each)} for each handoff: {rate}. {full[0].upper()}{full[1:]}; {yours}{late}."
 
 

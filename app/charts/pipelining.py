@@ -41,6 +41,8 @@ def pipelining_table(over: Over, overlaps: Sequence[str]) -> Table:
         "p.y": [round(math.log10(max(v, 1e-9)), 4) for v in mine],
         "p.text": [f"<b>you: decode waits {time_text(v)}</b>" for v in mine],
         "p.anchor": ["left" if n < 1_000 else "right" for n in over.values],
+        "p.short": [f"<b>you: {time_text(v)}</b>" for v in mine],
+        "p.short_anchor": ["left" if n < 16_000 else "right" for n in over.values],
         "p.sentence": sentences,
     }
     for overlap, gap in gaps.items():
@@ -66,11 +68,11 @@ def _sentence(own: str, best: str, mine: float, serial: float, least: float) -> 
 
 def pipelining_figure(table: Table, overlaps: Sequence[str], own: str) -> Figure:
     """A line for each overlap, the chosen one in the colour of what is exposed."""
-    return Figure("pipelining", _layout(table, overlaps, own, 13), _layout(table, overlaps, own, 12), at("p.sentence"))
+    return Figure("pipelining", _layout(table, overlaps, own, 13), _layout(table, overlaps, own, 12, "short"), at("p.sentence"))
 
 
-def _layout(table: Table, overlaps: Sequence[str], own: str, size: int) -> Spec:
-    tokens = table["p.tokens"]
+def _layout(table: Table, overlaps: Sequence[str], own: str, size: int, words_key: str = "text") -> Spec:
+    tokens, anchor = table["p.tokens"], "p.anchor" if words_key == "text" else "p.short_anchor"
     values = [v for o in overlaps for v in table[f"p.{o}"] if v] or [1e-3]
     low, high = 10.0 ** math.floor(math.log10(min(values))), 10.0 ** math.ceil(math.log10(max(values)) + 1e-9)
     data = [_curve(o, o == own) for o in sorted(overlaps, key=lambda o: o == own)]
@@ -81,7 +83,7 @@ def _layout(table: Table, overlaps: Sequence[str], own: str, size: int) -> Spec:
         "xaxis": {**token_axis(tokens[0], tokens[-1]), "title": {"text": "prompt tokens"}, "fixedrange": True},
         "yaxis": {**time_axis(low, high), "fixedrange": True, "showgrid": True},
         "annotations": [
-            note(at("p.text"), at("p.x"), at("p.y"), "ink", size, xanchor=at("p.anchor"), yshift=22, bgcolor=colour("bg"), borderpad=3),
+            note(at(f"p.{words_key}"), at("p.x"), at("p.y"), "ink", size, xanchor=at(anchor), yshift=22, bgcolor=colour("bg"), borderpad=3),
             disc(at("p.x"), at("p.y")),
         ],
     }

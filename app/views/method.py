@@ -26,9 +26,10 @@ SECTIONS = (
         "Wire",
         "A lane is busy for bytes ÷ (achieved bandwidth ÷ handoffs that share it), plus or against the cost of messages, plus staging "
         "copies and compression. Latency comes once, after the last byte. Messages are "
-        "counted for each rank: ranks that share a lane post theirs side by side. Pipeline stages add no lanes: a layer crosses on the "
-        "NICs of its own stage. Vendors quote NVLink for both directions; one direction is "
-        "used here. The ideal engine uses nominal bandwidth and nothing else.",
+        "counted for each rank: ranks that share a lane post theirs side by side, and a latent is posted by the one rank that sends or "
+        "reads it. Attention replicas of the decode side take handoffs side by side, each over its own NICs. "
+        "Pipeline stages add no lanes: a layer crosses on the NICs of its own stage. "
+        "Vendors quote NVLink for both directions; one direction is used here. The ideal engine uses nominal bandwidth and nothing else.",
     ),
     (
         "Overlap",

@@ -7,7 +7,7 @@ from kvmodel.explain.bands import band_of
 from kvmodel.explain.figures import Case
 from kvmodel.explain.given import asked, chunk_inputs, computed, of_engine, of_figure, of_link, once, stated
 from kvmodel.explain.record import Formula, Given, Part, parts_of
-from kvmodel.layer_groups import sent_in_groups
+from kvmodel.layer_groups import group_load, posted_by_a_rank, sent_in_groups, sent_together
 from kvmodel.progress import progress
 from kvmodel.registry import transports
 
@@ -120,8 +120,11 @@ def _message_inputs(case: Case) -> list[Given]:
         message = stated("Cost of a message", "o", cost, "s", plan.link, "links.toml")
     else:
         message = of_engine(plan, s, "message_seconds", "o", cost, "s")
+    posted, m = posted_by_a_rank(plan, case.amounts), r.transfer.messages
+    own = computed("Messages that a rank posts", "p", posted, "", "its own part, or one for each rank it writes to")
     rows = [
-        computed("Messages on a lane", "m", r.transfer.messages, "", "layers × blocks × K and V × fragmentation"),
+        computed("Messages on a lane", "m", m, "", "layers × blocks × K and V × fragmentation"),
+        *([own] if posted != m else []),
         message,
         of_engine(plan, s, "posts_while_sending", "", "yes" if plan.lane.posts_while_sending else "no"),
         of_engine(plan, s, "block_tokens", "", plan.block, "tokens"),
@@ -138,8 +141,9 @@ def _copy_inputs(case: Case, some: set[str]) -> list[Given]:
     plan, s, extra = case.plan, case.scenario, case.plan.extra
     rows: list[Given] = []
     if some & {"staging", "host", "quantize", "dequantize"}:
-        ranks = min(plan.prefill.attention_ranks, plan.decode.attention_ranks)
-        rows.append(computed("Bytes of one rank, uncompressed", "B_rank", case.result.kv.wire_bytes / plan.wires[0].ratio / ranks, "B"))
+        loads = [(times, group_load(plan, case.amounts, counts)) for times, counts in sent_together(plan, case.amounts)]
+        rank = sum(times * load.rank_bytes for times, load in loads)
+        rows.append(computed("Bytes of one rank, uncompressed", "B_rank", rank, "B"))
         for side in dict.fromkeys((plan.prefill.accelerator, plan.decode.accelerator)):
             rows.append(stated(f"Memory bandwidth, {side.name}", "", side.hbm_bandwidth, "B/s", side, "accelerators.toml"))
     if "staging" in some:
@@ -187,6 +191,6 @@ def _parts(case: Case, terms: tuple[Term, ...]) -> tuple[Part, ...]:
     own = dict(SYMBOLS)
     if any(term.id == "copies" and term.seconds for term in terms):
         own["bytes"] = "B₁ ÷ (n·W)"
-    if case.plan.lane.posts_while_sending:
-        own["posting"] = "max(m·o − send, 0)"
+    post = "m·o" if posted_by_a_rank(case.plan, case.amounts) == case.result.transfer.messages else "p·o"
+    own["posting"] = f"max({post} − send, 0)" if case.plan.lane.posts_while_sending else post
     return parts_of([(term.name, own[term.id], float(term.seconds), "") for term in terms])

@@ -13,7 +13,7 @@ from app.palette import DARK, LIGHT
 from app.reading import overlaps
 from app.state import State
 from kvmodel import Scenario, evaluate
-from kvmodel.display import time_text
+from kvmodel.display import share_text, time_text
 from kvmodel.traffic import Traffic
 
 OFFERED = ("serial", "chunk", "layer", "layer-group", "layer-both")
@@ -67,7 +67,8 @@ def test_the_sentence_compares_with_sending_at_the_end():
 def test_prefill_that_makes_the_first_token_offers_no_start_on_both_sides():
     over, table = lengths(engine="splitwise")
     assert "p.layer-both" not in table
-    assert fill(pipelining.pipelining_figure(table, OFFERED[:4], "layer").narrow, table, over.at, DARK)
+    narrow = fill(pipelining.pipelining_figure(table, OFFERED[:4], "layer").narrow, table, over.at, DARK)
+    assert [n["text"] for n in narrow["layout"]["annotations"] if n.get("text", "").startswith("<b>you: ")] == [table["p.short"][over.at]]
 
 
 def test_the_curve_starts_at_a_handoff_alone_and_climbs_with_the_number():
@@ -101,6 +102,11 @@ def test_the_sentence_says_how_many_prefill_instances_fill_the_links():
     fill_up = evaluate(Scenario()).prefill.seconds / 0.05368709
     assert f"{fill_up:.2f} prefill instances" in said
     assert said.endswith("fall behind.")
+    replicas = Scenario(model="deepseek-v3", engine="vllm-mooncake", fragmentation=1.0, lanes="auto", decode_attention_dp=8)
+    said = shared(scenario=replicas)["g.sentence"][0]  # one rank of prefill posts all of a latent; decode has eight lanes
+    assert "posting and copies of the sending side" in said
+    busy = 61 * 512 * 1.8e-6 / evaluate(replicas).prefill.seconds
+    assert f"with yours, what fills first is busy {share_text(busy)} of the time" in said
     assert shared(scenario=Scenario(decode_held_tokens=8192))["g.sentence"][0].startswith("Nothing moves")
 
 
