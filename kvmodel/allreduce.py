@@ -68,10 +68,12 @@ class AllReduces:
     """How many; 0 with one rank."""
     slower: float
     """Times the bytes go slower than within a node; 1 where the ranks share one."""
-    waits_each: float
-    """Waits of one long message."""
+    rings: float
+    """How many rounds through all ranks the bytes of a token amount to."""
+    waits: float
+    """Waits of long messages."""
     one_wait: float
-    """The same of a short one."""
+    """Waits of one short message."""
     message: float
     """Bytes a token has in each."""
     fabric: float
@@ -94,11 +96,6 @@ class AllReduces:
         return self._seconds * max(self.near - 1, 2 * (self.ranks - 1) / self.ranks)
 
     @property
-    def waits(self) -> float:
-        """Waits of long messages."""
-        return self.count * self.waits_each
-
-    @property
     def short_waits(self) -> float:
         """Waits of short messages."""
         return self.count * self.one_wait
@@ -110,11 +107,14 @@ class AllReduces:
 
     @property
     def _seconds(self) -> float:
-        return self.count * self.slower * self.message / self.fabric
+        return self.rings * self.slower * self.message / self.fabric
 
 
 def all_reduces(place: Placement, group: LayerGroup, across: Across | None = None) -> AllReduces:
     """The all-reduces of one layer: one after attention and one after the block behind it.
+
+    Replicas of the attention reduce each among their own ranks, and gather their tokens before that block and scatter
+    them behind it, together the bytes of one all-reduce in two collectives (SGLang, `dp_gather` and `dp_scatter`).
 
     `across` is how they leave the node, where they do; None is as `across_of` has it.
 
@@ -126,8 +126,11 @@ def all_reduces(place: Placement, group: LayerGroup, across: Across | None = Non
     (2, 1.0, 6.0, 57344)
     """
     a, tp = place.accelerator, place.tp
-    count = (group.attention.kind != "none") + (group.ffn is not None) if tp > 1 else 0
+    attends, feeds = group.attention.kind != "none", group.ffn is not None
     near, own = min(tp, a.gpus_per_node), a.nic_bandwidth * a.nics_per_gpu
+    dp, own_ranks = place.attention_dp, place.attention_tp
+    attends = attends and own_ranks > 1
+    count = attends + feeds * (2 if dp > 1 else 1) if tp > 1 else 0
     slower, waits, one, network = 1.0, log2(tp), 1.0, 0.0
     law = (across or across_of(place)) if place.spans_nodes else None
     if law is Across.NICS:
@@ -135,7 +138,9 @@ def all_reduces(place: Placement, group: LayerGroup, across: Across | None = Non
     elif law is Across.TABLES:
         slower = one = max(1.0, a.scale_up_bandwidth / own)
         waits = slower * log2(near)
-    return AllReduces(count, slower, waits, one, 2.0 * place.model.hidden, a.scale_up_bandwidth, tp, near, network)
+    own = (own_ranks - 1) / own_ranks / dp / ((tp - 1) / tp) if attends else 0.0
+    rings, waits = (feeds + own, waits * (feeds + attends)) if tp > 1 else (0.0, 0.0)
+    return AllReduces(count, slower, rings, waits, one, 2.0 * place.model.hidden, a.scale_up_bandwidth, tp, near, network)
 
 
 def short_tokens(place: Placement, phase: str) -> float:

@@ -17,57 +17,28 @@ from kvmodel.allreduce import Across, across_of, all_reduces, short_tokens
 from kvmodel.dtypes import BYTES_PER_ELEMENT
 from kvmodel.flop import layer_flop
 from kvmodel.kernels import layer_kernels
-from kvmodel.numeric import Num, minimum, root_sum_square
-from kvmodel.pairs import LayerShape, shape_of
+from kvmodel.layer_time import LayerTime
+from kvmodel.numeric import Num, minimum
+from kvmodel.pairs import shape_of
 from kvmodel.parameters import layer_parameters, model_parameters
 from kvmodel.placement import Placement
 from kvmodel.records.derates import PhaseFit
 from kvmodel.records.model import LayerGroup, ModelSpec, Moe
 from kvmodel.registry import derates, margins
-from kvmodel.terms import ACROSS, ALL_REDUCE, DECODE_TERMS, MATMUL, PREFILL_TERMS, WEIGHTS, decode_terms, first_pairs, passes, prefill_terms
+from kvmodel.terms import (
+    ACROSS,
+    ALL_REDUCE,
+    DECODE_TERMS,
+    MATMUL,
+    PREFILL_TERMS,
+    WEIGHTS,
+    decode_terms,
+    first_pairs,
+    passes,
+    prefill_terms,
+    without_attention,
+)
 from kvmodel.work import Work
-
-
-@dataclass(frozen=True, slots=True)
-class LayerTime:
-    """Seconds and FLOP of one layer, constants applied."""
-
-    count: int
-    shape: LayerShape
-    seconds: Work
-    """What adds up."""
-    sweep: float
-    """Seconds a pass reads weights."""
-    multiply: float
-    """Seconds a token of a pass is multiplied with them."""
-    short_tokens: float
-    """Tokens of a pass whose all-reduces are short."""
-    first_pairs: float
-    """(request, cached token) pairs of a step that are read at a lower rate."""
-    flop: Work
-
-    def prefill(self, new: Num, held: Num, batch: Num) -> Num:
-        """Seconds of one pass over `new` tokens of each of `batch` requests, after `held` cached ones."""
-        return self.seconds.of_prefill(self.shape, new, held, batch) + self.bends(new * batch)
-
-    def prefill_flop(self, new: Num, held: Num) -> Num:
-        """FLOP over all ranks for `new` tokens of one request."""
-        return self.flop.of_prefill(self.shape, new, held, 1)
-
-    def step(self, context: Num, batch: Num) -> Num:
-        """Seconds of one decode step with `batch` requests of `context` cached tokens each."""
-        return self.seconds.of_step(self.shape, context, batch, self.first_pairs) + self.bends(batch)
-
-    def bends(self, tokens: Num) -> Num:
-        r"""Seconds of a pass that grow slower than its tokens.
-
-        Weights are read while the tokens already there are multiplied; neither hides the other entirely:
-
-        .. math:: \sqrt{sweep^2 + (multiply\, tokens)^2}
-
-        beside it the experts touched and what short messages take.
-        """
-        return root_sum_square(self.sweep, self.multiply * tokens) + self.seconds.bends(self.shape, tokens, self.short_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +79,8 @@ class PhaseTime:
             return layer.prefill(new, held, batch)
         extra = passes(new, chunk) - 1
         last = new - extra * chunk
-        whole = layer.seconds.of_prefill(layer.shape, new, held, batch)
-        return whole + extra * (layer.seconds.fixed + layer.bends(chunk * batch)) + layer.bends(last * batch)
+        whole = layer.straight(new, held, batch)
+        return whole + extra * (layer.seconds.fixed + layer.bends(chunk, batch)) + layer.bends(last, batch)
 
     def prefill(self, new: Num, held: Num, batch: Num, chunk: Num | None = None) -> Num:
         """Seconds to prefill `new` tokens of each of `batch` requests, after `held` cached ones."""
@@ -125,13 +96,13 @@ class PhaseTime:
         steps = output - 1 + (output <= 1)
         total: Num = self.head(batch)
         for layer in self.layers:
-            s = layer.seconds
+            s, idle = layer.seconds, layer.idle(batch)
             read = s.pair * (context + (steps + 1) / 2)
             if s.capped:
                 read = read + s.capped * mean_capped(context, steps, layer.shape.cap_tokens)
             if s.first:
-                read = read + s.first * mean_capped(context, steps, layer.first_pairs / batch)
-            total = total + layer.count * (s.fixed + batch * (s.token + read) + layer.bends(batch))
+                read = read + s.first * mean_capped(context, steps, layer.first_pairs / (batch + idle))
+            total = total + layer.count * (s.fixed + (batch + idle) * (s.token + read) - idle * layer.beside + layer.bends(1, batch))
         return total
 
 
@@ -208,12 +179,18 @@ def _layer_time(
     place: Placement, group: LayerGroup, phase: str, k: dict[str, float], across: Across | None, *, network: bool = True
 ) -> LayerTime:
     """One layer's terms with the constants `k` applied, the waits between nodes among them or not."""
-    terms = dict(zip(k, (prefill_terms if phase == "prefill" else decode_terms)(place, group, across), strict=False))
+    terms_of = prefill_terms if phase == "prefill" else decode_terms
+    terms = dict(zip(k, terms_of(place, group, across), strict=False))
     extra = k[ACROSS] if across is Across.TABLES else 1.0
+    factors = {name: k[name] * (extra if name in ALL_REDUCE else 1.0) for name in terms if name not in (WEIGHTS, MATMUL)}
     seconds = Work(fixed=all_reduces(place, group, across).network if network else 0.0)
-    for name, term in terms.items():
-        if name not in (WEIGHTS, MATMUL):
-            seconds = seconds.plus(term.scaled(k[name] * (extra if name in ALL_REDUCE else 1.0)))
+    for name, factor in factors.items():
+        seconds = seconds.plus(terms[name].scaled(factor))
+    beside, share = 0.0, 1.0
+    if place.attention_dp > 1:
+        shared = dict(zip(k, terms_of(place, without_attention(group), across), strict=False))
+        beside = sum(factor * shared[name].token for name, factor in factors.items())
+        share = shared[MATMUL].token / (terms[MATMUL].token or 1.0)
     return LayerTime(
         count=group.count,
         shape=shape_of(group),
@@ -223,6 +200,9 @@ def _layer_time(
         short_tokens=short_tokens(place, phase),
         first_pairs=first_pairs(place, group),
         flop=layer_flop(group, place.model.hidden),
+        replicas=place.attention_dp,
+        beside=beside,
+        beside_share=share,
     )
 
 

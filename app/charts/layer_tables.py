@@ -78,7 +78,7 @@ def _shape(key: str, m: Matrix, one: Pass) -> Any:
     """Rows times inner, inner times columns, and how many side by side; kept on one line."""
     side = f", {m.times:,.4g} side by side" if m.times != 1 else ""
     where, inner = f" of {m.experts} experts" if m.experts else "", count_text(m.inner)
-    keys = m.over in ("keys", "seen", "window")
+    keys = m.over in ("keys", "index keys", "seen", "window")
     rows: Any = "1" if one.phase == "decode" else at("o.rows" if m.learned else "o.new")
     columns: Any = at(f"{key}.keys") if keys else count_text(m.columns)
     parts = ["[", rows, f" × {inner}] [{inner} × ", columns, f"]{side}{where}"]
