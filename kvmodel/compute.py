@@ -29,6 +29,7 @@ from kvmodel.terms import (
     ACROSS,
     ALL_REDUCE,
     DECODE_TERMS,
+    EXPERT_MATMUL,
     MATMUL,
     PREFILL_TERMS,
     WEIGHTS,
@@ -121,17 +122,25 @@ def phase_time(place: Placement, phase: str) -> PhaseTime:
     own = _phase_time(place, phase, across)
     if across is None:
         return own
-    rough = f"all-reduces between nodes {across.value}; the other end of the band has them {across.other.value}"
+    rough = f"{across.value}; the other end of the band has {across.other.value}"
     return replace(own, rough="; ".join(filter(None, (own.rough, rough))), other=_phase_time(place, phase, across.other))
 
 
 def _phase_time(place: Placement, phase: str, across: Across | None) -> PhaseTime:
     fit, error, rough = _fit(place, phase)
-    k = dict(zip(PREFILL_TERMS if phase == "prefill" else DECODE_TERMS, fit.constants, strict=True))
+    k = _constants(place, phase, fit)
     layers = tuple(_layer_time(place, group, phase, k, across) for group in place.model.groups)
     sweep, per_request, flop = head_terms(place)
     beyond = _beyond(place) if phase == "decode" else 0.0
     return PhaseTime(layers, k[WEIGHTS] * sweep, k[MATMUL] * per_request, flop, error, rough, beyond)
+
+
+def _constants(place: Placement, phase: str, fit: PhaseFit) -> dict[str, float]:
+    """Constants by term. Whole experts with many tokens are multiplied as dense layers are; the tables have but slices of them."""
+    if phase == "decode":
+        return dict(zip(DECODE_TERMS, fit.constants, strict=True))
+    k = dict(zip(PREFILL_TERMS, fit.constants, strict=True))
+    return {**k, EXPERT_MATMUL: k[MATMUL]} if place.routes_tokens else k
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +148,7 @@ class TermTime:
     """One term of a phase's time model, by itself."""
 
     name: str
-    """Of `PREFILL_TERMS` or `DECODE_TERMS`; `NETWORK` for the waits between nodes, `HEAD` for the LM head."""
+    """Of `PREFILL_TERMS` or `DECODE_TERMS`; `NETWORK` for waits between nodes and tokens under way to experts, `HEAD` for the LM head."""
     constants: tuple[float, ...]
     """What its time at peak is multiplied with; both where it overlaps the weight sweep, none of the network's and the LM head's."""
     time: PhaseTime
@@ -155,7 +164,7 @@ def term_times(place: Placement, phase: str) -> tuple[TermTime, ...]:
     Multiplication and the weight sweep overlap and are one term, under the name of the first.
     """
     fit, error, rough = _fit(place, phase)
-    k = dict(zip(PREFILL_TERMS if phase == "prefill" else DECODE_TERMS, fit.constants, strict=True))
+    k = _constants(place, phase, fit)
     across = across_of(place)
     slower = k[ACROSS] if across is Across.TABLES else 1.0
     whole, found = phase_time(place, phase), []
@@ -178,12 +187,13 @@ def term_times(place: Placement, phase: str) -> tuple[TermTime, ...]:
 def _layer_time(
     place: Placement, group: LayerGroup, phase: str, k: dict[str, float], across: Across | None, *, network: bool = True
 ) -> LayerTime:
-    """One layer's terms with the constants `k` applied, the waits between nodes among them or not."""
+    """One layer's terms with the constants `k` applied, what `NETWORK` stands for among them or not."""
     terms_of = prefill_terms if phase == "prefill" else decode_terms
     terms = dict(zip(k, terms_of(place, group, across), strict=False))
     extra = k[ACROSS] if across is Across.TABLES else 1.0
     factors = {name: k[name] * (extra if name in ALL_REDUCE else 1.0) for name in terms if name not in (WEIGHTS, MATMUL)}
-    seconds = Work(fixed=all_reduces(place, group, across).network if network else 0.0)
+    reduces = all_reduces(place, group, across)
+    seconds = Work(fixed=reduces.network, token=reduces.routed) if network else Work()
     for name, factor in factors.items():
         seconds = seconds.plus(terms[name].scaled(factor))
     beside, share = 0.0, 1.0
@@ -238,6 +248,8 @@ def _fit(place: Placement, phase: str) -> tuple[PhaseFit, float, str]:
     elif place.matmul_dtype == "fp8" and fp8 is None:
         rough.append(f"no measurements of FP8 weights on {accelerator.derates}: achieved fractions of BF16")
     experts = any(isinstance(group.ffn, Moe) for group in place.model.groups)
+    if experts and place.routes_tokens:
+        rough.append("no measurements of whole experts on a rank: achieved fractions of dense layers")
     error = (fit.experts_p90_error if experts else fit.p90_error) + (BORROWED if rough else 0.0)
     if experts and not fit.experts_rows:
         rough.append(f"no measurements of experts in this format on {accelerator.derates}: achieved fractions of FP8")

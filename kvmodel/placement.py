@@ -33,6 +33,11 @@ class Placement:
         return max(self.tp, self.ep)
 
     @property
+    def routes_tokens(self) -> bool:
+        """Whether ranks keep their own tokens and send each to its experts: every rank an attention replica, experts whole."""
+        return self.ep > 1 and self.attention_dp == self.tp > 1
+
+    @property
     def spans_nodes(self) -> bool:
         """Whether the tensor-parallel ranks do not fit in one node."""
         return self.tp > self.accelerator.gpus_per_node

@@ -52,7 +52,7 @@ FIRST_BYTES, FIRST_SHARE = 64e6, 0.3
 """The first bytes of cache that a layer reads in a step take this share longer: few blocks leave part of the memory idle.
 Both chosen on the grid, where reads of some 50 to 150 MB reach less of the bandwidth than larger ones."""
 
-WEIGHTS, MATMUL = "weights", "matmul"
+WEIGHTS, MATMUL, EXPERT_MATMUL = "weights", "matmul", "expert matmul"
 ALL_REDUCE = ("all-reduce bytes", "all-reduce latency")
 ACROSS = "across nodes"
 
@@ -73,7 +73,8 @@ def _activation_elements(place: Placement, group: LayerGroup) -> float:
         inside += 3 * ffn.inter
     elif isinstance(ffn, Moe):
         inside += 3 * (ffn.top_k * ffn.inter + ffn.shared_inter)
-    return 8.0 * hidden + _routed_elements(place, group) + inside / place.tp
+    own = place.attention_dp if place.routes_tokens and isinstance(ffn, Moe) else 1
+    return 8.0 * hidden / own + _routed_elements(place, group) + inside / place.tp
 
 
 def _routed_elements(place: Placement, group: LayerGroup) -> float:

@@ -23,7 +23,7 @@ NAMES = {
     "activations": "Activations through memory",
     "expert matmul": "Experts, multiplication",
     "expert weights": "Experts, reading weights",
-    NETWORK: "All-reduce, waits between nodes",
+    NETWORK: "Waits between nodes, tokens to experts and back",
     HEAD: "LM head",
 }
 """Terms of `kvmodel.terms` as the page writes them."""
