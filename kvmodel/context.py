@@ -19,6 +19,17 @@ def context_note(model: ModelSpec, tokens: float) -> str:
     return f"beyond the context of {model.name}: {count_text(tokens)} tokens of prompt, its makers state {count_text(stated)}"
 
 
+def context_words(model: ModelSpec, tokens: float) -> str:
+    """The same in few words, for a line that names the model; empty where `tokens` fit.
+
+    >>> from kvmodel.registry import find_model
+    >>> context_words(find_model("llama-2-7b"), 4097)
+    'beyond its stated context of 4,096'
+    """
+    stated = model.max_context
+    return "" if stated is None or tokens <= stated else f"beyond its stated context of {count_text(stated)}"
+
+
 def context_notes(model: ModelSpec, tokens: float) -> tuple[str, ...]:
     """The same as sentences, none or one."""
     note = context_note(model, tokens)

@@ -78,6 +78,7 @@ def _frame(row: Shared) -> dict[str, Any]:
     ceiling = 10.0 ** math.ceil(math.log10(high) + 0.15)
     return {
         "g.curve": four_digits(row.points),
+        "g.says": [f"{count_text(n)} in flight<br>{time_text(v)} each" for n, v in zip(NUMBERS, row.points, strict=True)],
         "g.alone": four_digits([found.alone_seconds, found.alone_seconds]),
         "g.range": [math.log10(floor), math.log10(ceiling)],
         "g.x": round(math.log10(row.number), 4),
@@ -161,7 +162,7 @@ def _layout(size: int) -> Spec:
     ticks = [1, 4, 16, 64, 256]
     data = [
         line([1, NUMBERS[-1]], at("g.alone"), "other", 1.25, dash="dash"),
-        line(list(NUMBERS), at("g.curve"), "wire", 3.5, hovertemplate="%{x:.0f} in flight<extra></extra>"),
+        line(list(NUMBERS), at("g.curve"), "wire", 3.5, customdata=at("g.says"), hovertemplate="%{customdata}<extra></extra>"),
     ]
     over = {"bgcolor": colour("bg"), "borderpad": 3}
     names = [

@@ -35,6 +35,9 @@ def critical_table(over: Over, rows: Sequence[LinkRow]) -> Table:
     table: Table = {
         "c.tokens": list(over.values),
         "c.prefill": four_digits(swept.prefill.seconds),
+        "c.prefill_hover": [
+            f"{count_text(n)} tokens<br>prefill {time_text(v)}" for n, v in zip(over.values, swept.prefill.seconds, strict=True)
+        ],
         "c.step": four_digits(step),
         "c.step_text": [f"one decode step, {time_text(v)}" for v in step],
         "c.x": [round(math.log10(v), 5) for v in over.values],
@@ -78,7 +81,7 @@ def _layout(own: LinkRow, table: Table, drawn: Sequence[LinkRow], pinned: Curves
     tokens, size, height = table["c.tokens"], 12 if narrow else 13, 400 if narrow else 460
     low, high = _limits(table, drawn, pinned)
     decades = math.log10(high) - math.log10(low)
-    prefill = {"fill": "tonexty", "fillcolor": _TINT, "hovertemplate": "prefill, %{x:,} tokens<extra></extra>"}
+    prefill = {"fill": "tonexty", "fillcolor": _TINT, "customdata": col("c.prefill_hover"), "hovertemplate": "%{customdata}<extra></extra>"}
     data = [
         line(tokens, [high] * len(tokens), "clear", 0),
         line(col("c.tokens"), col("c.prefill"), "prefill", 2, **prefill),

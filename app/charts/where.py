@@ -149,12 +149,21 @@ def _layout(rows: Sequence[str], pinned: Scenario | None, width: int) -> Spec:
     tones = [*(MEANING.get(key, "wire") for key in rows), "exposed"]
     added = [i for i, key in enumerate(rows) if key not in MEANING]
     plain = [i for i, key in enumerate(rows) if key in MEANING]
+    said = [*(NAMES[key] for key in rows), TOTAL]
     bars = [
-        _bar(plain, {"color": [colour(tones[i]) for i in plain]}),
-        *([_bar(added, hatched("wire"))] if added else []),
-        _bar([len(rows)], hatched("exposed")),
+        _bar(plain, said, {"color": [colour(tones[i]) for i in plain]}),
+        *([_bar(added, said, hatched("wire"))] if added else []),
+        _bar([len(rows)], said, hatched("exposed")),
     ]
-    least = {**bars[0], "base": [0], "x": at("k.ideal"), "y": [ideal], "marker": {"color": colour("other")}}
+    least = {
+        **bars[0],
+        "customdata": at("k.ideal_text"),
+        "hovertext": ["the same handoff"],
+        "base": [0],
+        "x": at("k.ideal"),
+        "y": [ideal],
+        "marker": {"color": colour("other")},
+    }
     names = [*(NAMES[key] for key in rows), f"<b>{TOTAL}</b>", ""]
     axis = {"showticklabels": False, "zeroline": True, "zerolinecolor": colour("muted"), "fixedrange": True, "showgrid": False}
     labels = {
@@ -176,7 +185,7 @@ def _layout(rows: Sequence[str], pinned: Scenario | None, width: int) -> Spec:
     return {"data": [*bars, least, *below, *labels], "layout": layout}
 
 
-def _bar(rows: Sequence[int], marker: Spec) -> Spec:
+def _bar(rows: Sequence[int], names: Sequence[str], marker: Spec) -> Spec:
     return {
         "type": "bar",
         "orientation": "h",
@@ -185,5 +194,7 @@ def _bar(rows: Sequence[int], marker: Spec) -> Spec:
         "y": list(rows),
         "width": 0.5,
         "marker": marker,
-        "hoverinfo": "skip",
+        "customdata": [at("k.text", i) for i in rows],
+        "hovertext": [names[i] for i in rows],
+        "hovertemplate": "%{hovertext}<br>%{customdata}<extra></extra>",
     }

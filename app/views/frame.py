@@ -19,7 +19,7 @@ from app.state import TURN_FIELDS, URL_KEYS, State, from_link
 from app.views import explain
 from app.views.pin import acted
 from app.views.pin import draw as draw_pin
-from kvmodel.context import context_note
+from kvmodel.context import context_words
 from kvmodel.display import count_text, rate_text, tick_text
 from kvmodel.evaluate import evaluate, remedies
 from kvmodel.lanes import lanes_notes
@@ -147,7 +147,7 @@ def context_table(state: State, name: str, values: Sequence[int]) -> Table:
     model, scenario, turn = plan_of(state.scenario).model, state.scenario, state.turn
     fixed = {"history_tokens": turn.delta_tokens, "delta_tokens": turn.history_tokens, "prompt_tokens": 0}
     prompts = [value + fixed[name] for value in values] if name in fixed else [scenario.prompt_tokens] * len(values)
-    notes = [context_note(model, prompt) for prompt in prompts]
+    notes = [context_words(model, prompt) for prompt in prompts]
     return {"context": [f"; {note}" if note else "" for note in notes]}
 
 

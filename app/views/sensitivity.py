@@ -38,7 +38,7 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     now = first(tables(state, "prompt_tokens", (scenario.prompt_tokens,)))
     board.view("tornado_view", [tornado.tornado_figure(order)], now)
     listed = [block("h2", "Where it flips", class_="kv-h2"), tornado.flips_block(order), block("p", NOTE, class_="kv-note")]
-    board.view("turned_view", listed, now, later=True)
+    board.view("turned_view", listed, now)
     frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
     return board
 

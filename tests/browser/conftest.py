@@ -19,6 +19,13 @@ def _absent(reason):
     pytest.skip(reason)
 
 
+def pytest_collection_modifyitems(items):
+    """One page and one browser for all of these tests, whatever else runs beside them."""
+    for item in items:
+        if item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.xdist_group("browser"))
+
+
 @pytest.fixture(scope="session")
 def address():
     if CHROMIUM is None:
