@@ -55,12 +55,16 @@ class Placement:
 
     @property
     def matmul_dtype(self) -> str:
-        """Format in which most of the matrix multiplication runs."""
-        return MATMUL_DTYPE[self.model.weight_dtype if self.weight_dtype == "auto" else self.weight_dtype]
+        """Format in which most of the matrix multiplication runs; NVFP4 weights are unpacked to BF16 where tensor cores have no FP4.
+
+        vLLM and SGLang do so in their Marlin kernels (https://github.com/sgl-project/sglang/pull/19652).
+        """
+        format_ = MATMUL_DTYPE[self.model.weight_dtype if self.weight_dtype == "auto" else self.weight_dtype]
+        return "bf16" if format_ == "nvfp4" and not self.accelerator.peak_nvfp4 else format_
 
     @property
     def peak(self) -> float:
         """FLOP/s of one accelerator at that format; the next wider one where it has none."""
         a = self.accelerator
         fp8 = a.peak_fp8 or a.peak_bf16
-        return {"bf16": a.peak_bf16, "fp8": fp8, "nvfp4": a.peak_nvfp4 or fp8}[self.matmul_dtype]
+        return {"bf16": a.peak_bf16, "fp8": fp8, "nvfp4": a.peak_nvfp4 or a.peak_bf16}[self.matmul_dtype]

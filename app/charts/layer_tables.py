@@ -32,7 +32,7 @@ EXCEPTIONS = (
 COUNTED = (
     "Each operand is read once, booked to the first operation that reads it, and each result written once; scores stay on the chip; norms, "
     "rotations and activation functions are left out. "
-    "Attention over keys is multiplied in BF16, all else in the weights' format, as the time model has it. "
+    "Attention over keys is multiplied in BF16, over an indexer's in FP8, all else in the weights' format, as the time model has it. "
     "Prefill counts the causal half of attention. Tensor parallelism divides FLOP and bytes alike, copies left out. Points lie on the "
     "roof: what a GPU could reach, not what it does."
 )
