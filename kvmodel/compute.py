@@ -247,6 +247,8 @@ def _fit(place: Placement, phase: str) -> tuple[PhaseFit, float, str]:
         rough.append("no measurements of NVFP4 weights: achieved fractions of FP8")
     elif place.matmul_dtype == "fp8" and fp8 is None:
         rough.append(f"no measurements of FP8 weights on {accelerator.derates}: achieved fractions of BF16")
+    elif place.matmul_dtype == "bf16" and place.dense_bytes < BYTES_PER_ELEMENT["bf16"]:
+        rough.append(f"no measurements of {place.stored_dtype.upper()} weights unpacked to BF16: achieved fractions of BF16")
     experts = any(isinstance(group.ffn, Moe) for group in place.model.groups)
     if experts and place.routes_tokens:
         rough.append("no measurements of whole experts on a rank: achieved fractions of dense layers")

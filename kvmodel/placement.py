@@ -43,9 +43,14 @@ class Placement:
         return self.tp > self.accelerator.gpus_per_node
 
     @property
+    def stored_dtype(self) -> str:
+        """Format in which the linear layers are stored."""
+        return self.model.weight_dtype if self.weight_dtype == "auto" else self.weight_dtype
+
+    @property
     def dense_bytes(self) -> float:
         """Bytes of one parameter of the linear layers."""
-        return BYTES_PER_ELEMENT[self.model.weight_dtype if self.weight_dtype == "auto" else self.weight_dtype]
+        return BYTES_PER_ELEMENT[self.stored_dtype]
 
     @property
     def expert_bytes(self) -> float:
@@ -59,7 +64,7 @@ class Placement:
 
         vLLM and SGLang do so in their Marlin kernels (https://github.com/sgl-project/sglang/pull/19652).
         """
-        format_ = MATMUL_DTYPE[self.model.weight_dtype if self.weight_dtype == "auto" else self.weight_dtype]
+        format_ = MATMUL_DTYPE[self.stored_dtype]
         return "bf16" if format_ == "nvfp4" and not self.accelerator.peak_nvfp4 else format_
 
     @property
