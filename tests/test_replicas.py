@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kvmodel import Scenario, evaluate, find_model
 from kvmodel.allreduce import all_reduces
 from kvmodel.compute import phase_time, term_times
+from kvmodel.explain.explain import explain
 from kvmodel.placement import Placement
 from kvmodel.registry import accelerators
 from tests.strategies import MODELS
@@ -72,3 +73,11 @@ def test_another_request_never_makes_a_pass_shorter(model: str, dp: int, batch: 
         time = phase_time(at, phase)
         one, more = (time.prefill(tokens, 0, n) if phase == "prefill" else time.step(tokens, n) for n in (batch, batch + 1))
         assert more >= one * (1 - 1e-9), phase
+
+
+def test_an_explanation_names_the_replica_that_counts_and_the_nics_and_the_peak_of_attention() -> None:
+    large = Scenario(model="deepseek-v3", prefill_tp=16, prefill_attention_dp=16, ep=16)
+    found = explain(large, "prefill.seconds")
+    assert "the one with most requests" in found.words
+    given = {row.name: row.value for row in found.inputs}
+    assert (given["NICs of one GPU, H100 SXM"], given["Peak in bf16 (attention), H100 SXM"]) == (50e9, 989.4e12)
