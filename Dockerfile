@@ -1,4 +1,7 @@
-# One container: the page on port 8501. Build: docker build -t kv-handoff .   Run: docker run -p 8501:8501 kv-handoff
+# The page in one container, on port 8501, as a user without rights, on a file system that may be read-only:
+#   docker build -t kv-handoff .
+#   docker run --read-only --tmpfs /tmp -p 8501:8501 kv-handoff
+# Settings are environment variables: see Hosting in README.md.
 ARG BASE=python:3.13-slim
 ARG NODE=node:22-slim
 
@@ -10,19 +13,20 @@ RUN .ci/fetch-plotly-basic
 FROM ${BASE} AS build
 WORKDIR /src
 RUN python3 -m venv /opt/venv
+COPY .ci/constraints.txt constraints.txt
 COPY pyproject.toml README.md ./
 COPY kvmodel kvmodel
 COPY app app
 COPY data data
 COPY --from=plotly /src/app/static/vendor app/static/vendor
-RUN /opt/venv/bin/pip install --no-cache-dir . && /opt/venv/bin/python -m compileall -q /opt/venv
+RUN /opt/venv/bin/pip install --no-cache-dir -c constraints.txt . && /opt/venv/bin/pip uninstall -q -y pip && /opt/venv/bin/python -m compileall -q /opt/venv
 
 FROM ${BASE}
 COPY --from=build /opt/venv /opt/venv
-ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 HOME=/tmp
+ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 HOME=/tmp KV_HANDOFF_ADDRESS=0.0.0.0 KV_HANDOFF_PORT=8501
 USER 10001:10001
 WORKDIR /tmp
 EXPOSE 8501
 HEALTHCHECK --interval=30s --timeout=5s --start-period=20s \
-  CMD ["python3", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8501/healthz', timeout=4).read()"]
-CMD ["kv-handoff", "serve", "--address", "0.0.0.0", "--port", "8501", "--no-browser"]
+  CMD ["python3", "-c", "import os, urllib.request as u; u.urlopen('http://127.0.0.1:' + os.environ['KV_HANDOFF_PORT'] + '/healthz', timeout=4).read()"]
+CMD ["kv-handoff", "serve", "--no-browser"]

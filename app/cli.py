@@ -38,6 +38,14 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise BadScenarioError(f"{message}; see {self.prog} --help")
 
+    def format_help(self) -> str:
+        """Help; that of `serve` lists the settings."""
+        if self.prog.endswith(" serve"):
+            from app.hosting.settings import settings_help
+
+            self.epilog = settings_help()
+        return super().format_help()
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status is 0, or 2 for input that cannot be used."""
@@ -88,9 +96,9 @@ def _parser() -> argparse.ArgumentParser:
         if name in ("evaluate", "turn", "chart"):
             command.add_argument("--against", metavar="QUERY", help="a scenario to compare with, as in a link: 'link=roce-100&batch=4'")
         if name == "serve":
-            command.add_argument("--port", default="8501", help="port of the page")
+            command.add_argument("--port", help="port of the page")
             command.add_argument("--no-browser", action="store_true", help="do not open a browser")
-            command.add_argument("--address", default="127.0.0.1", help="address to listen on")
+            command.add_argument("--address", help="address to listen on")
     return parser
 
 
@@ -246,12 +254,10 @@ def _chart(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
 
 
 def _serve(options: argparse.Namespace, rest: list[str]) -> tuple[Json, str]:
-    read_flags(rest, [])
-    from app.address import check_address
-    from app.serve import serve
+    from app.hosting.command import start
 
-    check_address(options.address, options.port)
-    serve(port=options.port, address=options.address, browser=not options.no_browser)
+    read_flags(rest, [])
+    start(address=options.address, port=options.port, browser=not options.no_browser)
     return {}, ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from urllib.parse import parse_qsl
 
@@ -13,14 +13,17 @@ from starlette.routing import Route
 from app.catalog import find_chart
 from app.export import page, rows
 from app.export.command import THEMES, command_of
+from app.hosting.address import explorer_of
+from app.hosting.headers import chart_policy
+from app.hosting.kept import Body, Kept, TooBusyError
+from app.hosting.packed import MINUTES, YEAR
+from app.hosting.settings import settings
 from app.state import State, from_link
 from kvmodel.errors import KvModelError
 
 MAX_QUERY = 4_000
 """Characters of a scenario's query."""
 TYPES = {"html": "text/html", "json": "application/json", "csv": "text/csv"}
-MINUTES = "public, max-age=600"
-DAYS = "public, max-age=604800, immutable"
 
 
 def _state(request: Request) -> State:
@@ -44,44 +47,63 @@ def content(name: str, kind: str, query: str, theme: str, explorer: str, notes: 
         return rows.chart_json(chart, state, command).encode("utf-8")
     if kind == "csv":
         return rows.chart_csv(chart, state).encode("utf-8")
-    return page.chart_html(chart, state, theme=theme, shared=shared, explorer=explorer, command=command, notes=notes).encode("utf-8")
+    version = _script()[1] if shared else ""
+    made = page.chart_html(chart, state, theme=theme, shared=shared, explorer=explorer, command=command, notes=notes, version=version)
+    return made.encode("utf-8")
 
 
-def embed(request: Request) -> Response:
+async def embed(request: Request) -> Response:
     """`/embed/NAME.html?scenario&theme=`: the chart alone, live, sized to its frame."""
-    return _reply(request, request.path_params["name"], "html", shared=True)
+    return await _reply(request, request.path_params["name"], "html", shared=True)
 
 
-def download(request: Request) -> Response:
+async def download(request: Request) -> Response:
     """`/files/NAME.html|json|csv?scenario`: the chart's file to keep."""
     name, kind = request.path_params["name"], request.path_params["kind"]
     if kind not in TYPES:
         return PlainTextResponse(
             "Files are html, json and csv; svg and png are made in the browser or by kv-handoff chart.", status_code=404
         )
-    reply = _reply(request, name, kind, shared=False)
+    reply = await _reply(request, name, kind, shared=False)
     if reply.status_code == 200:
         reply.headers["content-disposition"] = f'attachment; filename="kv-handoff-{name}.{kind}"'
     return reply
 
 
-def _reply(request: Request, name: str, kind: str, *, shared: bool) -> Response:
-    try:
+async def _reply(request: Request, name: str, kind: str, *, shared: bool) -> Response:
+    explorer = explorer_of(request, settings(), framed=shared)
+
+    def made() -> Body:
         state = _state(request)
-        base = str(request.base_url).rstrip("/")
-        made = content(name, kind, state.query(), _theme(request), base, tuple(state.notes), shared=shared)
+        plain = content(name, kind, state.query(), _theme(request), explorer, tuple(state.notes), shared=shared)
+        return Body.of(plain, policy=chart_policy(plain) if kind == "html" else b"")
+
+    try:
+        body = await kept().made((name, kind, shared, request.url.query[: MAX_QUERY + 1], explorer), made)
     except KvModelError as error:
         return PlainTextResponse(f"{error}.", status_code=404)
-    tag = f'"{sha256(made).hexdigest()[:24]}"'
-    headers = {"etag": tag, "cache-control": MINUTES}
-    if request.headers.get("if-none-match") == tag:
-        return Response(status_code=304, headers=headers)
-    return Response(made, media_type=TYPES[kind], headers=headers)
+    except TooBusyError:
+        return PlainTextResponse("Many charts are being drawn; try again in a moment.", status_code=503, headers={"retry-after": "5"})
+    return body.response(request.scope["headers"], kind=TYPES[kind], cache_control=MINUTES)
 
 
-def script(_: Request) -> Response:
-    """The script that all embedded charts share."""
-    return Response(page.common_script().encode("utf-8"), media_type="text/javascript", headers={"cache-control": DAYS})
+@cache
+def kept() -> Kept:
+    """The charts that were rendered for a while."""
+    return Kept(settings().chart_cache_mb << 20)
+
+
+@cache
+def _script() -> tuple[Body, str]:
+    plain = page.common_script().encode("utf-8")
+    return Body.of(plain, level=9), sha256(plain).hexdigest()[:12]
+
+
+def script(request: Request) -> Response:
+    """The script that all embedded charts share, to be kept long where its version is asked for."""
+    body, version = _script()
+    cached = YEAR if request.query_params.get("v") == version else MINUTES
+    return body.response(request.scope["headers"], kind="text/javascript", cache_control=cached)
 
 
 ROUTES = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import webbrowser
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,18 +12,35 @@ from typing import Any
 
 import plotly
 import streamlit as st
+import uvicorn
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse
-from starlette.routing import Route
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp
 
 from app.ahead import answer
+from app.catalog import CHARTS, VIEWS
 from app.files import ROUTES
-from app.shell import Shell
+from app.hosting import log
+from app.hosting.deadlines import Deadlines, Protocol
+from app.hosting.headers import Secure
+from app.hosting.limit import Limit
+from app.hosting.packed import Packed
+from app.hosting.sessions import Sessions
+from app.hosting.settings import Settings, settings
+from app.live import STATIC, version_of
+from app.shell import TEXT_ONLY, Shell
 
 SWITCH_SECONDS = 0.0005
 """How long a script may keep the thread that sends its messages waiting; Python's default is ten times longer."""
+MAIN = Path(__file__).with_name("main.py")
 PLOTLY_JS = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+MAX_MESSAGE = 2 << 20
+"""Bytes of one message from a browser."""
+PING_SECONDS = 20
+"""How often a browser is asked whether it is still there, and how long it may take to answer."""
 
 
 async def plotly_js(_: Request) -> FileResponse:
@@ -32,7 +50,7 @@ async def plotly_js(_: Request) -> FileResponse:
 
 async def healthz(_: Request) -> PlainTextResponse:
     """Says that the process answers."""
-    return PlainTextResponse("ok")
+    return PlainTextResponse("ok", headers={"cache-control": "no-store"})
 
 
 @asynccontextmanager
@@ -51,19 +69,83 @@ async def lifespan(_: Any) -> AsyncIterator[dict[str, Any]]:
     yield {}
 
 
-app = st.App(
-    str(Path(__file__).with_name("main.py")),
-    lifespan=lifespan,
-    middleware=[Middleware(Shell)],
-    routes=[Route("/vendor/plotly.min.js", plotly_js), Route("/healthz", healthz), Route("/ahead", answer), *ROUTES],
-)
+def _version(path: str) -> str:
+    """The version of one of the page's own static files; empty for what is not one."""
+    file = STATIC / path.removeprefix("/app/static/")
+    return version_of(file) if path.startswith("/app/static/") and file.is_file() else ""
 
 
-def serve(*, port: str, address: str, browser: bool) -> None:
+class Host:
+    """The page with all that hosting it needs, outermost first: log, deadlines, headers, limits, compression."""
+
+    def __init__(self, asked: Settings) -> None:
+        page = st.App(str(MAIN), lifespan=lifespan, middleware=[Middleware(Shell)])
+        routes = [Route("/vendor/plotly.min.js", plotly_js), Route("/healthz", healthz), Route("/ahead", answer), *ROUTES]
+        self.page: ASGIApp = page
+        self.sessions = Sessions(Packed(GZipMiddleware(Router(routes, default=page), minimum_size=1_000), _version), asked, str(MAIN))
+        views = frozenset((*VIEWS, TEXT_ONLY.strip("/")))
+        self.whole = log.Requests(Secure(Deadlines(Limit(self.sessions, asked), asked), asked), views, frozenset(CHARTS))
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve a request, a session, or the server's start and end."""
+        await (self.page if scope["type"] == "lifespan" else self.whole)(scope, receive, send)
+
+
+def configuration(asked: Settings) -> uvicorn.Config:
+    """How the page is served."""
+    return uvicorn.Config(
+        Host(asked),
+        host=asked.address,
+        port=asked.port,
+        http=Protocol,
+        ws="websockets-sansio",
+        ws_max_size=MAX_MESSAGE,
+        ws_ping_interval=PING_SECONDS,
+        ws_ping_timeout=PING_SECONDS,
+        ws_per_message_deflate=True,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(asked.trusted_proxies),
+        forwarded_allow_ips=asked.trusted_proxies.split(),
+        timeout_keep_alive=max(1, min(5, int(asked.slow_seconds))),
+        timeout_graceful_shutdown=3,
+    )
+
+
+class Server(uvicorn.Server):
+    """Uvicorn's server, which says where the page is once it answers."""
+
+    def __init__(self, asked: Settings, *, browser: bool) -> None:
+        super().__init__(configuration(asked))
+        self.asked, self.browser = asked, browser
+
+    async def startup(self, sockets: Any = None) -> None:
+        """Listen, then say so."""
+        await super().startup(sockets)
+        host = "127.0.0.1" if self.asked.address in ("0.0.0.0", "::") else self.asked.address
+        here = f"http://{host}:{self.asked.port}"
+        print(f"The page is at {self.asked.public_url or here}; Ctrl+C ends it.", flush=True)
+        if self.browser:
+            webbrowser.open(here)
+
+
+def serve(asked: Settings, *, browser: bool) -> None:
     """Start the page, open it in a browser where there is one, and stay until it ends."""
-    from streamlit.web.cli import main
+    from streamlit import config
 
-    flags = [f"--server.port={port}", f"--server.address={address}", "--server.showEmailPrompt=false"]
-    flags += [] if browser else ["--server.headless=true"]
-    sys.argv = ["streamlit", "run", str(Path(__file__)), *flags]
-    main()
+    server = Server(asked, browser=browser)
+    # After the application is made: Streamlit reads the page's own settings then, and only once.
+    config.set_option("server.address", asked.address)
+    config.set_option("server.port", asked.port)
+    if asked.public_url:
+        config.set_option("server.corsAllowedOrigins", [asked.public_url])
+    log.set_up(asked.log_level)
+    server.run()
+
+
+def __getattr__(name: str) -> Host:
+    """`app`, for other ASGI servers, made when it is first asked for."""
+    if name != "app":
+        raise AttributeError(name)
+    return globals().setdefault("app", Host(settings()))

@@ -6,6 +6,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.hosting.headers import page_policy
 from app.live import STATIC, plotly_url, version_of
 
 DESCRIPTION = "What moving the KV cache from prefill to decode costs in disaggregated LLM serving: bytes, time, and when it matters."
@@ -57,7 +58,7 @@ class Shell:
             page = bytes(body).replace(_FIRST_SCRIPT, head + b"\n    " + _FIRST_SCRIPT, 1)
             page = page.replace(b"<title>Streamlit</title>", b"<title>KV handoff explorer</title>")
             kept = [(name, value) for name, value in start["headers"] if name.lower() not in (b"content-length", b"etag", b"last-modified")]
-            headers = [*kept, (b"content-length", str(len(page)).encode())]
+            headers = [*kept, (b"content-length", str(len(page)).encode()), (b"content-security-policy", page_policy(page))]
             await send({**start, "headers": headers})
             await send({"type": "http.response.body", "body": page})
 

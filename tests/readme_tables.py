@@ -1,4 +1,4 @@
-"""The README's table of published transfers against the model, made from the data.
+"""The README's tables that are made: published transfers against the model, from the data, and settings of a hosted page.
 
 python -m tests.readme_tables           prints it
 python -m tests.readme_tables --write   puts it into README.md
@@ -11,11 +11,13 @@ import sys
 from pathlib import Path
 from statistics import median
 
+from app.hosting.settings import listed
 from kvmodel import registry
 from tests.fit_transports import left_out, near, timed, within
 
 README = Path(__file__).parents[1] / "README.md"
 MARKED = re.compile(r"(?<=<!-- transports -->\n).*?(?=<!-- /transports -->)", re.DOTALL)
+SETTINGS = re.compile(r"(?<=<!-- settings -->\n).*?(?=<!-- /settings -->)", re.DOTALL)
 
 
 def transports_table() -> str:
@@ -32,8 +34,17 @@ def transports_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def settings_table() -> str:
+    """A row for each environment variable of `kv-handoff serve`."""
+    rows = [f"| `{name}` | {f'`{default}`' if default else '–'} | {what} |" for name, default, what in listed()]
+    return "\n".join(["| variable | default | what it does |", "|---|---|---|", *rows]) + "\n"
+
+
 if __name__ == "__main__":
-    table = transports_table()
-    print(table)
+    tables = {MARKED: transports_table(), SETTINGS: settings_table()}
+    print(*tables.values(), sep="\n")
     if "--write" in sys.argv:
-        README.write_text(MARKED.sub(lambda _: table, README.read_text(encoding="utf-8")), encoding="utf-8")
+        text = README.read_text(encoding="utf-8")
+        for marked, table in tables.items():
+            text = marked.sub(lambda _, table=table: table, text)
+        README.write_text(text, encoding="utf-8")

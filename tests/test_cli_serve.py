@@ -5,6 +5,8 @@ import socket
 import pytest
 
 from app.cli import main
+from app.hosting.settings import Settings
+from app.serve import configuration
 
 
 @pytest.mark.parametrize(
@@ -35,3 +37,11 @@ def test_a_port_in_use_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_unknown_flag_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", "--prompt", "5"]) == 2
     assert "nearest: --prompt-tokens" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("proxies", "believed"), [("", False), ("10.0.0.0/8", True)])
+def test_what_a_proxy_says_of_a_client_is_believed_only_of_listed_ones(proxies: str, believed: bool) -> None:
+    served = configuration(Settings(trusted_proxies=proxies))
+    assert served.proxy_headers is believed
+    assert served.forwarded_allow_ips == proxies.split()
+    assert (served.server_header, served.access_log) == (False, False)

@@ -5,7 +5,7 @@ import io
 import re
 from pathlib import Path
 
-from tests.readme_tables import MARKED, transports_table
+from tests.readme_tables import MARKED, SETTINGS, settings_table, transports_table
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
@@ -31,6 +31,10 @@ def test_the_shell_examples_are_commands_that_run(capsys, tmp_path, monkeypatch)
 
 def test_the_table_of_published_transfers_is_that_of_the_data():
     assert MARKED.search(README)[0] == transports_table()
+
+
+def test_the_table_of_settings_is_that_of_the_page():
+    assert SETTINGS.search(README)[0] == settings_table()
 
 
 def test_ci_runs_the_test_command_of_the_readme():

@@ -80,14 +80,23 @@ def _table_of(board: Board, slider: str) -> str:
     return board.tables[slider]
 
 
-def chart_html(chart: Chart, state: State, *, theme: str, shared: bool, explorer: str, command: str, notes: Sequence[str] = ()) -> str:
-    """The file. `explorer` is the address of a page to open the scenario in, or empty; `notes` stand above the answer."""
+def chart_html(
+    chart: Chart, state: State, *, theme: str, shared: bool, explorer: str, command: str, notes: Sequence[str] = (), version: str = ""
+) -> str:
+    """The file. `explorer` is the address of a page to open the scenario in, or empty; `notes` stand above the answer.
+
+    The address of a shared script ends in its `version`, so that a browser that keeps an older one asks anew.
+    """
     data = chart_data(chart, state)
     kept = {"light": ("light",), "dark": ("dark",), "auto": ("light", "dark")}[theme]
     for one in ("answer", "chart", *(["pinned"] if state.pin else [])):
         data[one]["themes"] = {mode: THEMES[mode] for mode in kept} if data[one]["themes"] else {}
     answer = html.escape(answer_of(data["answer"]))
-    script = f'<script src="{SHARED_NAME}"></script>' if shared else f"<script>{_inert(common_script())}</script>"
+    script = (
+        f'<script src="{SHARED_NAME}{f"?v={version}" if version else ""}"></script>'
+        if shared
+        else f"<script>{_inert(common_script())}</script>"
+    )
     return "\n".join(
         [
             "<!doctype html>",

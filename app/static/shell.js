@@ -5,3 +5,11 @@
   base.pathname = base.pathname.replace(/app\/static\/$/, "");
   window.__streamlit = { ...window.__streamlit, BACKEND_BASE_URL: base.href, MAIN_PAGE_BASE_URL: base.href };
 }
+
+// A session refused because all places are taken is closed with this code; the page, loaded anew, says so.
+globalThis.WebSocket = class extends WebSocket {
+  constructor(...args) {
+    super(...args);
+    this.addEventListener("close", ({ code }) => { if (code === 1013) location.reload(); });
+  }
+};

@@ -12,6 +12,7 @@ from app.catalog import CHARTS, VIEWS
 from app.charts.pinned import OWN
 from app.charts.tables import table_block
 from app.export.command import command_of
+from app.hosting.settings import settings
 from app.live import STATIC, block, static_block
 from app.state import State
 from kvmodel import registry
@@ -43,7 +44,7 @@ def draw(state: State, view: str) -> None:
     if not folder.open:
         return
     with folder:
-        static_block("share_view", *blocks(state, view, base_of(st.context.url or "")))
+        static_block("share_view", *blocks(state, view, settings().public_url or base_of(st.context.url or "")))
 
 
 def draw_embedded(state: State, view: str) -> None:

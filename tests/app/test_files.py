@@ -1,7 +1,10 @@
 """Charts over HTTP, and what the share panel offers."""
 
+import csv
 import html
+import io
 import json
+import re
 import shlex
 from urllib.parse import parse_qsl
 
@@ -11,8 +14,10 @@ from starlette.testclient import TestClient
 
 import kvmodel
 from app.behind import behind
-from app.catalog import CHARTS, VIEWS
-from app.export.page import SHARED_NAME
+from app.catalog import CHARTS, VIEWS, find_chart
+from app.export.command import command_of
+from app.export.page import SHARED_NAME, chart_html
+from app.export.rows import chart_csv
 from app.files import MAX_QUERY, ROUTES
 from app.state import State, from_link
 from app.views import share
@@ -26,8 +31,8 @@ def test_every_chart_can_be_embedded_and_kept(name):
     page = CLIENT.get(f"/embed/{name}.html?link=ethernet-25")
     assert page.status_code == 200
     assert page.headers["content-type"].startswith("text/html")
-    assert f'src="{SHARED_NAME}"' in page.text
-    assert 'href="http://testserver/?link=ethernet-25"' in page.text
+    assert f'src="{SHARED_NAME}?v=' in page.text
+    assert 'href="../?link=ethernet-25"' in page.text
     kept = CLIENT.get(f"/files/{name}.json?link=ethernet-25")
     assert kept.headers["content-disposition"] == f'attachment; filename="kv-handoff-{name}.json"'
     assert kept.json()["scenario"]["link"] == "ethernet-25"
@@ -44,9 +49,11 @@ def test_a_page_that_was_fetched_is_not_sent_again():
 
 
 def test_the_script_is_shared_and_kept_long():
-    reply = CLIENT.get(f"/embed/{SHARED_NAME}")
+    (source,) = re.findall(rf'src="({SHARED_NAME}[^"]*)"', CLIENT.get("/embed/ratio.html").text)
+    reply = CLIENT.get(f"/embed/{source}")
     assert "immutable" in reply.headers["cache-control"]
     assert "kvHandoffChart" in reply.text
+    assert "immutable" not in CLIENT.get(f"/embed/{SHARED_NAME}?v=older").headers["cache-control"]
 
 
 @pytest.mark.parametrize(
@@ -162,3 +169,42 @@ def test_an_embed_says_what_of_its_address_could_not_be_used_as_the_page_does():
         assert f'<p class="kv-notice" role="alert">{html.escape(note)}</p>' in page.text
     assert "<b>100gbe" not in page.text
     assert 'role="alert"' not in CLIENT.get("/embed/timeline.html?decode_tp=4").text
+
+
+ATTACKS = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</script><script>alert(1)</script>",
+    "javascript:alert(1)",
+    "'+alert(1)+'",
+    "<!--<script>",
+)
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("name", ["model", "link", "theme", "prompt_tokens", "prefill_seconds", "view", "<script>"])
+def test_no_parameter_of_an_embed_becomes_markup(name, attack):
+    sound = CLIENT.get("/embed/ratio.html?link=ethernet-25").text
+    reply = CLIENT.get("/embed/ratio.html", params={"link": "ethernet-25", name: attack})
+    assert attack not in reply.text or "<" not in attack
+    assert reply.text.count("<script") == sound.count("<script")
+    assert "<img" not in reply.text
+    assert not re.search(r"(?:href|src)=.javascript:", reply.text)
+    assert not re.search(r"\son\w+=", re.sub(r"<p class=\"kv-notice\".*?</p>", "", reply.text.partition('<script type="application')[0]))
+    for kind in ("json", "csv"):
+        assert CLIENT.get(f"/files/ratio.{kind}", params={name: attack}).headers["content-type"].split(";")[0] != "text/html"
+
+
+@pytest.mark.parametrize("attack", [*ATTACKS, "=cmd|' /C calc'!A0", "+1", "-1+cmd", "@SUM(1)", "\t=1"])
+def test_a_model_s_own_name_is_text_in_a_page_and_no_formula_in_a_table(attack):
+    own = find_model("llama-3-70b").model_copy(update={"name": attack, "short": attack, "id": "own"})
+    state = State(Scenario(model=own, link="ethernet-25"))
+    page = chart_html(
+        find_chart("timeline"), state, theme="light", shared=True, explorer="", command=command_of(find_chart("timeline"), state)
+    )
+    assert page.count("<script") == 3
+    assert "<img" not in page
+    for name in ("timeline", "growth", "measured"):
+        rows = list(csv.reader(io.StringIO(chart_csv(find_chart(name), state))))
+        cells = [cell for row in rows for cell in row if not re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", cell)]
+        assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]

@@ -8,7 +8,8 @@ import shutil
 
 import pytest
 
-from tests.browser.measure_page import ARGS, page_server
+from tests.browser.measure_page import ARGS
+from tests.page_server import page_server
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 

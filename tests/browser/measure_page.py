@@ -8,16 +8,12 @@ Quiet numbers need a quiet machine: the load average is printed beside them.
 from __future__ import annotations
 
 import os
-import socket
 import statistics
-import subprocess
-import sys
 import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.page_server import on_a_page
 
 ARGS = [
     "--no-sandbox",
@@ -30,31 +26,6 @@ ARGS = [
 ]
 VIEWS = ("/", "/?overlap=layer", "/critical-length", "/next-turn", "/wire", "/weighs", "/interconnects", "/sensitivity", "/matrices")
 CHART = ".liveview-chart .main-svg"
-
-
-@contextmanager
-def page_server() -> Iterator[str]:
-    """A page of this project on a free port; RuntimeError with what it printed where it does not start."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port), "--no-browser"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    address = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(150):
-            try:
-                urllib.request.urlopen(f"{address}/healthz", timeout=1).read()
-                break
-            except OSError:
-                time.sleep(0.2)
-        else:
-            process.kill()
-            raise RuntimeError(f"the page did not start: {process.communicate()[0][-2000:]}")
-        yield address
-    finally:
-        process.terminate()
-        process.communicate(timeout=10)
 
 
 def percentile(values: list[float], share: float) -> float:
@@ -186,8 +157,4 @@ def measure(address: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        measure(sys.argv[1])
-    else:
-        with page_server() as own:
-            measure(own)
+    on_a_page(measure)

@@ -14,7 +14,8 @@ from playwright.sync_api import Browser, sync_playwright
 
 from app.catalog import VIEWS
 from app.cli import main as command
-from tests.browser.measure_page import ARGS, page_server
+from tests.browser.measure_page import ARGS
+from tests.page_server import page_server
 
 README = Path(__file__).parents[2] / ".readme"
 PAGE = {"page": "/?overlap=layer"}

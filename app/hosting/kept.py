@@ -1,0 +1,108 @@
+"""Rendered charts to send again: bounded by bytes, those unasked for longest go first."""
+
+from __future__ import annotations
+
+import gzip
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from hashlib import sha256
+
+from anyio import CapacityLimiter, to_thread
+from starlette.responses import Response
+
+from app.hosting.wire import Headers, header_of
+
+MIN_PACKED = 1_000
+"""Bytes below which compression is not worth its header."""
+RENDERERS = 2
+MAX_WAITING = 64
+"""Charts that may be drawn or wait for their turn."""
+
+
+class TooBusyError(Exception):
+    """Too many charts wait to be drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """An answer's bytes, the same compressed, and its tag."""
+
+    plain: bytes
+    packed: bytes
+    tag: str
+    policy: bytes = b""
+
+    @classmethod
+    def of(cls, plain: bytes, *, level: int = 6, policy: bytes = b"") -> Body:
+        """Compress and tag bytes; what does not get smaller stays."""
+        packed = gzip.compress(plain, level, mtime=0) if len(plain) >= MIN_PACKED else plain
+        return cls(plain, packed if len(packed) < len(plain) else plain, f'W/"{sha256(plain).hexdigest()[:24]}"', policy)
+
+    def __len__(self) -> int:
+        return len(self.plain) + (len(self.packed) if self.packed is not self.plain else 0)
+
+    def response(self, asked: Headers, *, kind: str, cache_control: str) -> Response:
+        """The answer to a request with some headers: nothing where the client has it, else compressed where it takes that."""
+        headers = {"vary": "accept-encoding", "etag": self.tag, "cache-control": cache_control}
+        if is_known(self.tag, header_of(asked, b"if-none-match")):
+            return Response(status_code=304, headers=headers)
+        if self.policy:
+            headers["content-security-policy"] = self.policy.decode()
+        if self.packed is self.plain or not takes_gzip(header_of(asked, b"accept-encoding")):
+            return Response(self.plain, media_type=kind, headers=headers)
+        return Response(self.packed, media_type=kind, headers={**headers, "content-encoding": "gzip"})
+
+
+def takes_gzip(accepted: str) -> bool:
+    """Whether an Accept-Encoding header allows gzip."""
+    offers = [offer.replace(" ", "").lower() for offer in accepted.split(",")]
+    return any(offer.partition(";")[0] in ("gzip", "*") and not offer.endswith((";q=0", ";q=0.0")) for offer in offers)
+
+
+def is_known(tag: str, if_none_match: str) -> bool:
+    """Whether a client has an answer already, by the tags it sent."""
+    tags = [one.strip().removeprefix("W/") for one in if_none_match.split(",")]
+    return "*" in tags or tag.removeprefix("W/") in tags
+
+
+class Kept:
+    """Bodies by key, at most `budget` bytes of them."""
+
+    def __init__(self, budget: int) -> None:
+        self.budget, self.size = budget, 0
+        self.bodies: OrderedDict[Hashable, Body] = OrderedDict()
+        self.turns: CapacityLimiter | None = None
+        self.waiting = 0
+
+    def get(self, key: Hashable) -> Body | None:
+        """A body that is kept."""
+        if key in self.bodies:
+            self.bodies.move_to_end(key)
+        return self.bodies.get(key)
+
+    def put(self, key: Hashable, body: Body) -> None:
+        """Keep a body, unless it alone is beyond the budget."""
+        old = self.bodies.pop(key, None)
+        self.size -= len(old) if old else 0
+        if len(body) > self.budget:
+            return
+        self.bodies[key] = body
+        self.size += len(body)
+        while self.size > self.budget:
+            self.size -= len(self.bodies.popitem(last=False)[1])
+
+    async def made(self, key: Hashable, make: Callable[[], Body]) -> Body:
+        """A body, made beside the event loop where it is not kept; few at a time. Raises TooBusyError, and what `make` raises."""
+        found = self.get(key)
+        if found is None:
+            self.turns = self.turns or CapacityLimiter(RENDERERS)
+            if self.waiting >= MAX_WAITING:
+                raise TooBusyError
+            self.waiting += 1
+            try:
+                found = await to_thread.run_sync(make, limiter=self.turns)
+            finally:
+                self.waiting -= 1
+            self.put(key, found)
+        return found

@@ -1,0 +1,124 @@
+"""Settings of a hosted page, from environment variables that begin with KV_HANDOFF_."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from functools import cache
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from app.report import SCHEMES
+from kvmodel.errors import BadScenarioError
+
+PREFIX = "KV_HANDOFF_"
+_SOURCE = re.compile(r"'none'|'self'|\*|(https?://)?(\*\.)?[A-Za-z0-9.-]+(:[0-9]+|:\*)?", re.ASCII)
+
+
+def _address(text: str) -> str:
+    """An address of a page, without a slash at its end, or nothing."""
+    parts = urlsplit(text)
+    whole = parts.scheme in ("http", "https") and parts.hostname and not parts.query and not parts.fragment
+    if text and (not whole or re.search(r"[\s\"'<>;,]", text)):
+        raise ValueError("allowed: an address that begins with https:// or http://, without ? and #")
+    return text.rstrip("/")
+
+
+def _sources(text: str) -> str:
+    """Origins as a Content-Security-Policy names them."""
+    words = text.replace(",", " ").split()
+    if not words or not all(_SOURCE.fullmatch(word) for word in words):
+        raise ValueError("allowed: 'none', 'self', * or origins such as https://blog.example, with spaces between")
+    return " ".join(words)
+
+
+def _hosts(text: str) -> str:
+    """Names of hosts, lower case, without ports."""
+    words = text.lower().replace(",", " ").split()
+    if not all(re.fullmatch(r"(\*\.)?[a-z0-9.-]+|\[[0-9a-f:.]+\]", word, re.ASCII) for word in words):
+        raise ValueError("allowed: host names without ports, such as kv.example or *.kv.example, with spaces between")
+    return " ".join(words)
+
+
+def _proxies(text: str) -> str:
+    """Addresses or networks of proxies, or * for any."""
+    words = text.replace(",", " ").split()
+    for word in words:
+        if word != "*":
+            ipaddress.ip_network(word, strict=False)
+    return " ".join(words)
+
+
+def _report(text: str) -> str:
+    """An address that a report can be sent to, or nothing."""
+    if text and not text.startswith(SCHEMES):
+        raise ValueError(f"allowed: an address that begins with {', '.join(SCHEMES)}")
+    return text
+
+
+Address = Annotated[str, AfterValidator(_address)]
+
+
+class Settings(BaseSettings):
+    """Every setting with its default; `KV_HANDOFF_PORT=80` sets `port`."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", use_attribute_docstrings=True)
+
+    address: str = Field("127.0.0.1", max_length=253)
+    """Address to listen on; 0.0.0.0 for all."""
+    port: int = Field(8501, ge=1, le=65_535)
+    """Port to listen on."""
+    public_url: Address = ""
+    """Where readers find the page, for absolute links in frames and files, such as https://kv.example/handoff; never the request's Host."""
+    allowed_hosts: Annotated[str, AfterValidator(_hosts)] = ""
+    """Host names that are answered, others get 400; empty for any."""
+    trusted_proxies: Annotated[str, AfterValidator(_proxies)] = ""
+    """Proxies whose X-Forwarded-For and -Proto are believed: addresses, networks, or * for any; empty for none."""
+    frame_ancestors: Annotated[str, AfterValidator(_sources)] = "*"
+    """Who may frame charts (/embed/) and embedded views (?embed=true): origins, 'self', 'none', or * for anyone."""
+    page_frame_ancestors: Annotated[str, AfterValidator(_sources)] = "'self'"
+    """Who may frame the whole page."""
+    max_sessions: int = Field(100, ge=1, le=100_000)
+    """Readers at once; the next sees a page that says it is full."""
+    rate_per_second: float = Field(20, ge=0, le=1e6)
+    """Charts that one client address may ask for each second, in the long run; 0 for no limit."""
+    rate_burst: int = Field(100, ge=1, le=1_000_000)
+    """Charts that one client address may ask for at once."""
+    chart_cache_mb: int = Field(64, ge=1, le=10_000)
+    """Megabytes of rendered charts to keep."""
+    slow_seconds: float = Field(20, ge=0.1, le=3600)
+    """Time that a client has to send a request, and to take each part of the answer."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """What is logged; info has a line for each request."""
+    static_url: Address = ""
+    """A static copy of the site, which a full page names."""
+    report_to: Annotated[str, AfterValidator(_report)] = ""
+    """Where a wrong number is reported: `mailto:someone@example.org`, or a tracker's page for a new issue."""
+
+
+@cache
+def settings() -> Settings:
+    """The settings of this process. Raises BadScenarioError that names the variable."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = PREFIX + str(first["loc"][0]).upper()
+        said = first["msg"].removeprefix("Value error, ")
+        raise BadScenarioError(f"{name}: got {str(first['input'])[:60]!r}; {said}") from None
+
+
+def settings_help() -> str:
+    """Every variable, its default and what it does, for `kv-handoff serve --help`."""
+    lines = ["environment variables:"]
+    for name, default, what in listed():
+        lines += [f"  {name}={default}", f"      {what}"]
+    return "\n".join(lines)
+
+
+def listed() -> list[tuple[str, str, str]]:
+    """Name, default and meaning of every variable."""
+    return [(PREFIX + name.upper(), str(field.default), field.description or "") for name, field in Settings.model_fields.items()]

@@ -1,0 +1,178 @@
+"""Readers on the real page: websocket sessions that each commit a prompt length every 4 s. Prints; asserts nothing.
+
+    python tests/load_page.py                       a page of its own: more and more readers, then what one beyond the cap sees
+    python tests/load_page.py --sessions 100 --minutes 10      so many readers for so long, to see whether memory grows
+    python tests/load_page.py --address http://…    a page that runs already
+
+The readers run on the same machine and take their share of it; the load average is printed beside the figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import time
+import urllib.error
+import urllib.request
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+
+from tests.page_server import page_process
+
+PAUSE = 4.0
+"""Seconds between two commits of one reader."""
+GOAL_MS = 500
+STEPS = (10, 25, 50, 75, 100, 125, 150)
+STREAM = "/_stcore/stream"
+SLIDER = "-prompt_tokens"
+
+
+@dataclass
+class Reader:
+    """One session: its socket, the slider it moves, and how long each commit took, in milliseconds."""
+
+    line: ClientConnection
+    page: str = ""
+    slider: str = ""
+    options: list[str] = field(default_factory=list)
+    took: list[float] = field(default_factory=list)
+
+    async def run(self, *, value: str = "") -> None:
+        """Commit a value, or open the page without one, and wait until its run has ended."""
+        rerun = {"page_script_hash": self.page, "context_info": {"url": "http://127.0.0.1/", "timezone": "UTC", "locale": "en-US"}}
+        if value:
+            rerun["widget_states"] = {"widgets": [{"id": self.slider, "string_array_value": {"data": [value]}}]}
+        await self.line.send(BackMsg(rerun_script=rerun).SerializeToString())
+        while True:
+            told = ForwardMsg.FromString(await self.line.recv())
+            kind = told.WhichOneof("type")
+            if kind == "new_session":
+                self.page = told.new_session.page_script_hash
+            elif kind == "delta" and told.delta.new_element.slider.id.endswith(SLIDER):
+                self.slider, self.options = told.delta.new_element.slider.id, list(told.delta.new_element.slider.options)
+            elif kind == "script_finished":
+                return
+
+    async def read(self, until: float) -> None:
+        """Commit every PAUSE seconds until a time."""
+        await asyncio.sleep(random.uniform(0, PAUSE))
+        while time.monotonic() < until:
+            began = time.monotonic()
+            await self.run(value=random.choice(self.options))
+            self.took.append((time.monotonic() - began) * 1e3)
+            await asyncio.sleep(max(0.0, PAUSE - (time.monotonic() - began)))
+
+
+def memory(pid: int) -> float:
+    """Megabytes that a process holds; NaN where that cannot be seen."""
+    try:
+        line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
+    except (OSError, StopIteration):
+        return float("nan")
+    return int(line.split()[1]) / 1024
+
+
+def processor(pid: int) -> float:
+    """Seconds of processor time that a process has taken; NaN where that cannot be seen."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return float("nan")
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def share(values: list[float], part: float) -> float:
+    """A percentile; NaN of none."""
+    return sorted(values)[min(len(values) - 1, round(part * (len(values) - 1)))] if values else float("nan")
+
+
+async def open_readers(address: str, readers: list[Reader], count: int, stack: AsyncExitStack) -> None:
+    """Open sessions until there are `count`, each with its first run done."""
+    while len(readers) < count:
+        url = address.replace("http", "ws", 1) + STREAM
+        line = await stack.enter_async_context(connect(url, subprotocols=["streamlit"], max_size=None, max_queue=None))
+        readers.append(Reader(line))
+        await readers[-1].run()
+
+
+async def held(readers: list[Reader], seconds: float, pid: int) -> float:
+    """Let all readers read for a while; prints and returns the 95th percentile in milliseconds."""
+    for reader in readers:
+        reader.took.clear()
+    until, before = time.monotonic() + seconds, processor(pid)
+    await asyncio.gather(*(reader.read(until) for reader in readers))
+    took = [ms for reader in readers for ms in reader.took]
+    p95 = share(took, 0.95)
+    print(
+        f"  {len(readers):4} readers: p50 {share(took, 0.5):6.0f} ms, p95 {p95:6.0f} ms, {len(took) / seconds:5.1f} commits a second, "
+        f"{(processor(pid) - before) * 1e3 / max(1, len(took)):4.0f} ms of processor each, {memory(pid):6.0f} MB, "
+        f"load {os.getloadavg()[0]:.1f}",
+        flush=True,
+    )
+    return p95
+
+
+async def beyond(address: str, path: str = "/?link=ethernet-25") -> None:
+    """Print what a reader sees beyond the cap."""
+    try:
+        status = urllib.request.urlopen(address + path).status
+        print(f"  one more reader: {path} is answered with {status}, there is room")
+        return
+    except urllib.error.HTTPError as full:
+        again, size = full.headers["retry-after"], len(full.read())
+        print(f"  one more reader: {path} is answered with {full.code}, again in {again} s, {size:,} bytes")
+    async with connect(address.replace("http", "ws", 1) + STREAM, subprotocols=["streamlit"]) as line:
+        try:
+            await line.recv()
+        except ConnectionClosed as closed:
+            code, why = (closed.rcvd.code, closed.rcvd.reason) if closed.rcvd else (1006, "")
+            print(f"  one more session is closed with {code}: {why}")
+
+
+async def drive(address: str, pid: int, asked: argparse.Namespace) -> None:
+    """Open and hold readers as asked."""
+    readers: list[Reader] = []
+    async with AsyncExitStack() as stack:
+        if asked.sessions:
+            await open_readers(address, readers, asked.sessions, stack)
+            for _ in range(max(1, round(asked.minutes))):
+                await held(readers, 60 * min(1.0, asked.minutes), pid)
+        else:
+            knee = 0
+            for count in (step for step in STEPS if step <= asked.cap):
+                await open_readers(address, readers, count, stack)
+                p95 = await held(readers, asked.seconds, pid)
+                knee = count if p95 <= GOAL_MS else knee
+                if p95 > 8 * GOAL_MS:
+                    break
+            print(f"  p95 stays within {GOAL_MS} ms up to {knee} readers of {PAUSE:.0f} s a commit")
+            await open_readers(address, readers, asked.cap, stack)
+        await beyond(address)
+
+
+def main() -> None:
+    """Read the command line and drive a page."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("--address", default="", help="a page that runs already")
+    parser.add_argument("--sessions", type=int, default=0, help="readers to hold; without it their number grows")
+    parser.add_argument("--minutes", type=float, default=1, help="how long they are held")
+    parser.add_argument("--seconds", type=float, default=20, help="how long each step of growth lasts")
+    parser.add_argument("--cap", type=int, default=100, help="cap of a page of its own")
+    asked = parser.parse_args()
+    if asked.address:
+        asyncio.run(drive(asked.address, 0, asked))
+        return
+    with page_process(KV_HANDOFF_MAX_SESSIONS=str(asked.cap), KV_HANDOFF_LOG_LEVEL="warning") as (address, pid):
+        asyncio.run(drive(address, pid, asked))
+
+
+if __name__ == "__main__":
+    main()
