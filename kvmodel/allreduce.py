@@ -13,7 +13,8 @@ after `NETWORK_WAIT`. The operator tables that the constants are fitted to have 
 take what a node takes and multiply it with fabric / one GPU's NICs (aiconfigurator 095f58a,
 perf_database/communication.rs, query_custom_allreduce_scaled). Only their rows of models with experts
 span nodes. So a model with experts follows the tables, a dense one NCCL, and the band of either covers
-the other (`Across`).
+the other (`Across`). Under attention DP, of which the tables have nothing, all-reduces go as NCCL's, and
+where each rank keeps its own tokens these are sent to their experts (`kvmodel.routing`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from math import log2
 
 from kvmodel.placement import Placement
 from kvmodel.records.model import LayerGroup, Moe
+from kvmodel.routing import routed_seconds
 from kvmodel.work import Work
 
 ONE_SHOT_BYTES = 2**20
@@ -44,20 +46,25 @@ for a few bytes (https://github.com/NVIDIA/nccl/issues/1244, 8 x 400 Gb/s), 54 u
 class Across(Enum):
     """How all-reduces that leave the node go."""
 
-    NICS = "over all NICs of a node, as NCCL does"
-    TABLES = "at the pace of one GPU's NICs, as the operator tables extrapolate"
+    NICS = "all-reduces between nodes over all NICs of a node, as NCCL does"
+    TABLES = "all-reduces between nodes at the pace of one GPU's NICs, as the operator tables extrapolate"
+    ROUTED = "tokens sent to experts and back with nothing computed meanwhile"
+    HIDDEN = "tokens sent to experts and back while the other half of the batch is computed"
 
     @property
     def other(self) -> Across:
         """What the band has to cover beside it."""
-        return Across.NICS if self is Across.TABLES else Across.TABLES
+        return {Across.NICS: Across.TABLES, Across.TABLES: Across.NICS, Across.ROUTED: Across.HIDDEN, Across.HIDDEN: Across.ROUTED}[self]
 
 
 def across_of(place: Placement) -> Across | None:
     """How a model's all-reduces leave the node; None where its ranks share one."""
     if not place.spans_nodes:
         return None
-    return Across.TABLES if any(isinstance(group.ffn, Moe) for group in place.model.groups) else Across.NICS
+    experts = any(isinstance(group.ffn, Moe) for group in place.model.groups)
+    if experts and place.routes_tokens:
+        return Across.ROUTED
+    return Across.TABLES if experts and place.attention_dp == 1 else Across.NICS
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +75,12 @@ class AllReduces:
     """How many; 0 with one rank."""
     slower: float
     """Times the bytes go slower than within a node; 1 where the ranks share one."""
-    waits_each: float
-    """Waits of one long message."""
+    rings: float
+    """How many rounds through all ranks the bytes of a token amount to."""
+    waits: float
+    """Waits of long messages."""
     one_wait: float
-    """The same of a short one."""
+    """Waits of one short message."""
     message: float
     """Bytes a token has in each."""
     fabric: float
@@ -82,6 +91,8 @@ class AllReduces:
     """Ranks of one node."""
     network: float
     """Seconds that all of them wait for the network in a pass."""
+    routed: float
+    """Seconds a token takes to its experts and back, where it is sent to them alone."""
 
     @property
     def ring(self) -> float:
@@ -92,11 +103,6 @@ class AllReduces:
     def one_shot(self) -> float:
         """Seconds a token takes in a short message."""
         return self._seconds * max(self.near - 1, 2 * (self.ranks - 1) / self.ranks)
-
-    @property
-    def waits(self) -> float:
-        """Waits of long messages."""
-        return self.count * self.waits_each
 
     @property
     def short_waits(self) -> float:
@@ -110,11 +116,14 @@ class AllReduces:
 
     @property
     def _seconds(self) -> float:
-        return self.count * self.slower * self.message / self.fabric
+        return self.rings * self.slower * self.message / self.fabric
 
 
 def all_reduces(place: Placement, group: LayerGroup, across: Across | None = None) -> AllReduces:
     """The all-reduces of one layer: one after attention and one after the block behind it.
+
+    Replicas of the attention reduce each among their own ranks, and gather their tokens before that block and scatter
+    them behind it, together the bytes of one all-reduce in two collectives (SGLang, `dp_gather` and `dp_scatter`).
 
     `across` is how they leave the node, where they do; None is as `across_of` has it.
 
@@ -126,16 +135,23 @@ def all_reduces(place: Placement, group: LayerGroup, across: Across | None = Non
     (2, 1.0, 6.0, 57344)
     """
     a, tp = place.accelerator, place.tp
-    count = (group.attention.kind != "none") + (group.ffn is not None) if tp > 1 else 0
+    attends, feeds = group.attention.kind != "none", group.ffn is not None
     near, own = min(tp, a.gpus_per_node), a.nic_bandwidth * a.nics_per_gpu
+    dp, own_ranks = place.attention_dp, place.attention_tp
+    attends = attends and own_ranks > 1
+    count = attends + feeds * (2 if dp > 1 else 1) if tp > 1 else 0
     slower, waits, one, network = 1.0, log2(tp), 1.0, 0.0
     law = (across or across_of(place)) if place.spans_nodes else None
-    if law is Across.NICS:
+    experts = group.ffn if isinstance(group.ffn, Moe) and place.routes_tokens else None
+    routed = routed_seconds(place, experts) if experts and across is not Across.HIDDEN else 0.0
+    if law in (Across.NICS, Across.ROUTED, Across.HIDDEN):
         slower, network = max(1.0, a.scale_up_bandwidth / (own * near)), count * NETWORK_WAIT
     elif law is Across.TABLES:
         slower = one = max(1.0, a.scale_up_bandwidth / own)
         waits = slower * log2(near)
-    return AllReduces(count, slower, waits, one, 2.0 * place.model.hidden, a.scale_up_bandwidth, tp, near, network)
+    own = (own_ranks - 1) / own_ranks / dp / ((tp - 1) / tp) if attends else 0.0
+    rings, waits = (feeds * (experts is None) + own, waits * (feeds + attends)) if tp > 1 else (0.0, 0.0)
+    return AllReduces(count, slower, rings, waits, one, 2.0 * place.model.hidden, a.scale_up_bandwidth, tp, near, network, routed)
 
 
 def short_tokens(place: Placement, phase: str) -> float:

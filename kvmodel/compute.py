@@ -17,57 +17,29 @@ from kvmodel.allreduce import Across, across_of, all_reduces, short_tokens
 from kvmodel.dtypes import BYTES_PER_ELEMENT
 from kvmodel.flop import layer_flop
 from kvmodel.kernels import layer_kernels
-from kvmodel.numeric import Num, minimum, root_sum_square
-from kvmodel.pairs import LayerShape, shape_of
+from kvmodel.layer_time import LayerTime
+from kvmodel.numeric import Num, minimum
+from kvmodel.pairs import shape_of
 from kvmodel.parameters import layer_parameters, model_parameters
 from kvmodel.placement import Placement
 from kvmodel.records.derates import PhaseFit
 from kvmodel.records.model import LayerGroup, ModelSpec, Moe
 from kvmodel.registry import derates, margins
-from kvmodel.terms import ACROSS, ALL_REDUCE, DECODE_TERMS, MATMUL, PREFILL_TERMS, WEIGHTS, decode_terms, first_pairs, passes, prefill_terms
+from kvmodel.terms import (
+    ACROSS,
+    ALL_REDUCE,
+    DECODE_TERMS,
+    EXPERT_MATMUL,
+    MATMUL,
+    PREFILL_TERMS,
+    WEIGHTS,
+    decode_terms,
+    first_pairs,
+    passes,
+    prefill_terms,
+    without_attention,
+)
 from kvmodel.work import Work
-
-
-@dataclass(frozen=True, slots=True)
-class LayerTime:
-    """Seconds and FLOP of one layer, constants applied."""
-
-    count: int
-    shape: LayerShape
-    seconds: Work
-    """What adds up."""
-    sweep: float
-    """Seconds a pass reads weights."""
-    multiply: float
-    """Seconds a token of a pass is multiplied with them."""
-    short_tokens: float
-    """Tokens of a pass whose all-reduces are short."""
-    first_pairs: float
-    """(request, cached token) pairs of a step that are read at a lower rate."""
-    flop: Work
-
-    def prefill(self, new: Num, held: Num, batch: Num) -> Num:
-        """Seconds of one pass over `new` tokens of each of `batch` requests, after `held` cached ones."""
-        return self.seconds.of_prefill(self.shape, new, held, batch) + self.bends(new * batch)
-
-    def prefill_flop(self, new: Num, held: Num) -> Num:
-        """FLOP over all ranks for `new` tokens of one request."""
-        return self.flop.of_prefill(self.shape, new, held, 1)
-
-    def step(self, context: Num, batch: Num) -> Num:
-        """Seconds of one decode step with `batch` requests of `context` cached tokens each."""
-        return self.seconds.of_step(self.shape, context, batch, self.first_pairs) + self.bends(batch)
-
-    def bends(self, tokens: Num) -> Num:
-        r"""Seconds of a pass that grow slower than its tokens.
-
-        Weights are read while the tokens already there are multiplied; neither hides the other entirely:
-
-        .. math:: \sqrt{sweep^2 + (multiply\, tokens)^2}
-
-        beside it the experts touched and what short messages take.
-        """
-        return root_sum_square(self.sweep, self.multiply * tokens) + self.seconds.bends(self.shape, tokens, self.short_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +80,8 @@ class PhaseTime:
             return layer.prefill(new, held, batch)
         extra = passes(new, chunk) - 1
         last = new - extra * chunk
-        whole = layer.seconds.of_prefill(layer.shape, new, held, batch)
-        return whole + extra * (layer.seconds.fixed + layer.bends(chunk * batch)) + layer.bends(last * batch)
+        whole = layer.straight(new, held, batch)
+        return whole + extra * (layer.seconds.fixed + layer.bends(chunk, batch)) + layer.bends(last, batch)
 
     def prefill(self, new: Num, held: Num, batch: Num, chunk: Num | None = None) -> Num:
         """Seconds to prefill `new` tokens of each of `batch` requests, after `held` cached ones."""
@@ -125,13 +97,13 @@ class PhaseTime:
         steps = output - 1 + (output <= 1)
         total: Num = self.head(batch)
         for layer in self.layers:
-            s = layer.seconds
+            s, idle = layer.seconds, layer.idle(batch)
             read = s.pair * (context + (steps + 1) / 2)
             if s.capped:
                 read = read + s.capped * mean_capped(context, steps, layer.shape.cap_tokens)
             if s.first:
-                read = read + s.first * mean_capped(context, steps, layer.first_pairs / batch)
-            total = total + layer.count * (s.fixed + batch * (s.token + read) + layer.bends(batch))
+                read = read + s.first * mean_capped(context, steps, layer.first_pairs / (batch + idle))
+            total = total + layer.count * (s.fixed + (batch + idle) * (s.token + read) - idle * layer.beside + layer.bends(1, batch))
         return total
 
 
@@ -150,17 +122,25 @@ def phase_time(place: Placement, phase: str) -> PhaseTime:
     own = _phase_time(place, phase, across)
     if across is None:
         return own
-    rough = f"all-reduces between nodes {across.value}; the other end of the band has them {across.other.value}"
+    rough = f"{across.value}; the other end of the band has {across.other.value}"
     return replace(own, rough="; ".join(filter(None, (own.rough, rough))), other=_phase_time(place, phase, across.other))
 
 
 def _phase_time(place: Placement, phase: str, across: Across | None) -> PhaseTime:
     fit, error, rough = _fit(place, phase)
-    k = dict(zip(PREFILL_TERMS if phase == "prefill" else DECODE_TERMS, fit.constants, strict=True))
+    k = _constants(place, phase, fit)
     layers = tuple(_layer_time(place, group, phase, k, across) for group in place.model.groups)
     sweep, per_request, flop = head_terms(place)
     beyond = _beyond(place) if phase == "decode" else 0.0
     return PhaseTime(layers, k[WEIGHTS] * sweep, k[MATMUL] * per_request, flop, error, rough, beyond)
+
+
+def _constants(place: Placement, phase: str, fit: PhaseFit) -> dict[str, float]:
+    """Constants by term. Whole experts with many tokens are multiplied as dense layers are; the tables have but slices of them."""
+    if phase == "decode":
+        return dict(zip(DECODE_TERMS, fit.constants, strict=True))
+    k = dict(zip(PREFILL_TERMS, fit.constants, strict=True))
+    return {**k, EXPERT_MATMUL: k[MATMUL]} if place.routes_tokens else k
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +148,7 @@ class TermTime:
     """One term of a phase's time model, by itself."""
 
     name: str
-    """Of `PREFILL_TERMS` or `DECODE_TERMS`; `NETWORK` for the waits between nodes, `HEAD` for the LM head."""
+    """Of `PREFILL_TERMS` or `DECODE_TERMS`; `NETWORK` for waits between nodes and tokens under way to experts, `HEAD` for the LM head."""
     constants: tuple[float, ...]
     """What its time at peak is multiplied with; both where it overlaps the weight sweep, none of the network's and the LM head's."""
     time: PhaseTime
@@ -184,7 +164,7 @@ def term_times(place: Placement, phase: str) -> tuple[TermTime, ...]:
     Multiplication and the weight sweep overlap and are one term, under the name of the first.
     """
     fit, error, rough = _fit(place, phase)
-    k = dict(zip(PREFILL_TERMS if phase == "prefill" else DECODE_TERMS, fit.constants, strict=True))
+    k = _constants(place, phase, fit)
     across = across_of(place)
     slower = k[ACROSS] if across is Across.TABLES else 1.0
     whole, found = phase_time(place, phase), []
@@ -207,13 +187,20 @@ def term_times(place: Placement, phase: str) -> tuple[TermTime, ...]:
 def _layer_time(
     place: Placement, group: LayerGroup, phase: str, k: dict[str, float], across: Across | None, *, network: bool = True
 ) -> LayerTime:
-    """One layer's terms with the constants `k` applied, the waits between nodes among them or not."""
-    terms = dict(zip(k, (prefill_terms if phase == "prefill" else decode_terms)(place, group, across), strict=False))
+    """One layer's terms with the constants `k` applied, what `NETWORK` stands for among them or not."""
+    terms_of = prefill_terms if phase == "prefill" else decode_terms
+    terms = dict(zip(k, terms_of(place, group, across), strict=False))
     extra = k[ACROSS] if across is Across.TABLES else 1.0
-    seconds = Work(fixed=all_reduces(place, group, across).network if network else 0.0)
-    for name, term in terms.items():
-        if name not in (WEIGHTS, MATMUL):
-            seconds = seconds.plus(term.scaled(k[name] * (extra if name in ALL_REDUCE else 1.0)))
+    factors = {name: k[name] * (extra if name in ALL_REDUCE else 1.0) for name in terms if name not in (WEIGHTS, MATMUL)}
+    reduces = all_reduces(place, group, across)
+    seconds = Work(fixed=reduces.network, token=reduces.routed) if network else Work()
+    for name, factor in factors.items():
+        seconds = seconds.plus(terms[name].scaled(factor))
+    beside, share = 0.0, 1.0
+    if place.attention_dp > 1:
+        shared = dict(zip(k, terms_of(place, without_attention(group), across), strict=False))
+        beside = sum(factor * shared[name].token for name, factor in factors.items())
+        share = shared[MATMUL].token / (terms[MATMUL].token or 1.0)
     return LayerTime(
         count=group.count,
         shape=shape_of(group),
@@ -223,6 +210,9 @@ def _layer_time(
         short_tokens=short_tokens(place, phase),
         first_pairs=first_pairs(place, group),
         flop=layer_flop(group, place.model.hidden),
+        replicas=place.attention_dp,
+        beside=beside,
+        beside_share=share,
     )
 
 
@@ -257,7 +247,11 @@ def _fit(place: Placement, phase: str) -> tuple[PhaseFit, float, str]:
         rough.append("no measurements of NVFP4 weights: achieved fractions of FP8")
     elif place.matmul_dtype == "fp8" and fp8 is None:
         rough.append(f"no measurements of FP8 weights on {accelerator.derates}: achieved fractions of BF16")
+    elif place.matmul_dtype == "bf16" and place.dense_bytes < BYTES_PER_ELEMENT["bf16"]:
+        rough.append(f"no measurements of {place.stored_dtype.upper()} weights unpacked to BF16: achieved fractions of BF16")
     experts = any(isinstance(group.ffn, Moe) for group in place.model.groups)
+    if experts and place.routes_tokens:
+        rough.append("no measurements of whole experts on a rank: achieved fractions of dense layers")
     error = (fit.experts_p90_error if experts else fit.p90_error) + (BORROWED if rough else 0.0)
     if experts and not fit.experts_rows:
         rough.append(f"no measurements of experts in this format on {accelerator.derates}: achieved fractions of FP8")

@@ -57,6 +57,9 @@ Source: vLLM 0.33.0, vllm/v1/attention/backends/triton_attn.py (names of its `--
 PER_TOKEN_HEAD_SCALE_BYTES = 8.0
 """Bytes of the two FP32 scales of one head of one token, one for the key and one for the value."""
 
+INDEX_DTYPE = "fp8"
+"""Format in which an indexer's products run: its keys are cached in FP8 (DeepGEMM `fp8_mqa_logits`, as vLLM and SGLang call it)."""
+
 MATMUL_DTYPE: dict[str, str] = {
     "fp32": "bf16",
     "bf16": "bf16",

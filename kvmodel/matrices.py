@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kvmodel.cache import LayerCache, head_bytes, layer_cache
-from kvmodel.dtypes import BYTES_PER_ELEMENT
+from kvmodel.dtypes import BYTES_PER_ELEMENT, INDEX_DTYPE
+from kvmodel.flop import absorbs
 from kvmodel.numeric import Num, minimum
 from kvmodel.operations import Matrix, layer_matrices
 from kvmodel.pairs import LayerShape, full_pairs, shape_of
@@ -47,7 +48,7 @@ class Pass:
         """(row, key) products of one request; rows alone where there are no keys."""
         if matrix.over == "window":
             return self.new * window
-        if matrix.over not in ("keys", "seen"):
+        if matrix.over not in ("keys", "seen", "index keys"):
             return self.new
         capped = matrix.over == "seen" and shape.cap_tokens > 0
         if self.phase == "decode":
@@ -101,7 +102,7 @@ class Amount:
 def layer_amounts(place: Placement, group: LayerGroup, a: Pass) -> tuple[tuple[Matrix, Amount], ...]:
     """Each operation of one layer and what it costs in a pass."""
     cache = _read_cache(place, group)
-    found = layer_matrices(group, place.model.hidden, cache, absorbed=a.phase == "decode")
+    found = layer_matrices(group, place.model.hidden, cache, absorbed=absorbs(group, a.phase))
     return tuple((matrix, _amount(place, group, cache, matrix, a)) for matrix in found)
 
 
@@ -133,7 +134,7 @@ def _amount(place: Placement, group: LayerGroup, cache: LayerCache, m: Matrix, a
 
 
 def multiplied_in(place: Placement, matrix: Matrix) -> str:
-    """Format an operation is multiplied in, as the time model has it: attention over keys in BF16, all else as weights are.
+    """Format an operation is multiplied in, as the time model has it: over keys in BF16, over an indexer's in FP8, all else as weights are.
 
     Where the accelerator has no such format, the next wider one.
 
@@ -144,7 +145,7 @@ def multiplied_in(place: Placement, matrix: Matrix) -> str:
     >>> {m.name: multiplied_in(place, m) for m in found if "Q up" in m.name or "scores" in m.name}
     {'Q up': 'fp8', 'attention scores': 'bf16'}
     """
-    wanted = "bf16" if matrix.over in ("keys", "seen") else place.matmul_dtype
+    wanted = {"keys": "bf16", "seen": "bf16", "index keys": INDEX_DTYPE}.get(matrix.over, place.matmul_dtype)
     return native_format(place.accelerator, wanted)
 
 

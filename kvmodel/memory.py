@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kvmodel.flop import absorbs
 from kvmodel.numeric import Num, ceil_div, maximum, minimum
 from kvmodel.placement import Placement
 from kvmodel.records.model import (
@@ -79,6 +80,7 @@ def workspace(place: Placement, *, absorbed: bool = False) -> Workspace:
 
 def attention_width(place: Placement, group: LayerGroup, *, absorbed: bool = False) -> float:
     """Elements of a token that one rank keeps inside an attention or state block."""
+    absorbed = absorbed or absorbs(group, "prefill")
     mixers = [group.attention, *([group.state] if group.state else [])]
     return sum(_mixer_width(mixer, absorbed) for mixer in mixers) / (place.attention_tp * place.attention_dp)
 

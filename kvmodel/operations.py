@@ -12,8 +12,8 @@ from typing import Literal
 from kvmodel.cache import LayerCache
 from kvmodel.records.model import Chunked, Compressed, Dense, Full, LayerGroup, Linear, Mla, Moe, Shared, Sliding
 
-Over = Literal["weights", "keys", "seen", "window", "state"]
-"""What an operation multiplies a row with: weights, all keys, the keys a window or top-k leaves, a window's rows, a state."""
+Over = Literal["weights", "keys", "index keys", "seen", "window", "state"]
+"""What multiplies a row: weights, all keys, an indexer's keys, the keys a window or top-k leaves, a window's rows, a state."""
 Part = Literal["project", "attend", "feed forward"]
 
 
@@ -105,7 +105,7 @@ def _heads(a: Full | Sliding | Chunked | Shared, sparse: bool, hidden: int, cach
 
 
 def _latent(a: Mla, group: LayerGroup, hidden: int, cache: LayerCache, absorbed: bool) -> tuple[Matrix, ...]:
-    """Latent attention: prefill expands the latent into K and V, decode takes queries into the latent instead."""
+    """Latent attention: the latent is expanded into K and V, or queries are taken into the latent instead (`absorbed`)."""
     head, heads = a.nope + a.rope, a.q_heads
     seen: Over = "seen" if group.indexer else "keys"
     down = Matrix("Q down", "project", hidden, a.q_rank, reads=hidden, writes=a.q_rank)
@@ -139,7 +139,7 @@ def _indexer(group: LayerGroup, hidden: int, q_rank: int, ratio: int) -> tuple[M
         Matrix("index Q", "project", width, query, reads=width, writes=query),
         Matrix("index K", "project", hidden, i.dim, stores=i.bytes_per_token),
         Matrix("index weights", "project", hidden, i.heads, writes=i.heads),
-        Matrix("index scores", "attend", i.dim, 1, i.heads / ratio, "keys", reads=query + i.heads, key_bytes=i.bytes_per_token),
+        Matrix("index scores", "attend", i.dim, 1, i.heads / ratio, "index keys", reads=query + i.heads, key_bytes=i.bytes_per_token),
     )
 
 

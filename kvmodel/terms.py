@@ -12,13 +12,13 @@ from dataclasses import replace
 
 from kvmodel.allreduce import Across, all_reduces
 from kvmodel.cache import LayerCache, layer_cache
-from kvmodel.flop import layer_flop, pair_flop
+from kvmodel.flop import index_flop, layer_flop, pair_flop
 from kvmodel.kernels import layer_kernels
 from kvmodel.numeric import Num, ceil_div
 from kvmodel.pairs import shape_of
 from kvmodel.parameters import LayerParameters, layer_parameters
 from kvmodel.placement import Placement
-from kvmodel.records.model import Chunked, Compressed, Dense, Full, LayerGroup, Linear, Mla, Moe, Shared, Sliding
+from kvmodel.records.model import Chunked, Compressed, Dense, Full, LayerGroup, Linear, Mla, Moe, NoAttention, Shared, Sliding
 from kvmodel.work import Work
 
 PREFILL_TERMS = (
@@ -52,7 +52,7 @@ FIRST_BYTES, FIRST_SHARE = 64e6, 0.3
 """The first bytes of cache that a layer reads in a step take this share longer: few blocks leave part of the memory idle.
 Both chosen on the grid, where reads of some 50 to 150 MB reach less of the bandwidth than larger ones."""
 
-WEIGHTS, MATMUL = "weights", "matmul"
+WEIGHTS, MATMUL, EXPERT_MATMUL = "weights", "matmul", "expert matmul"
 ALL_REDUCE = ("all-reduce bytes", "all-reduce latency")
 ACROSS = "across nodes"
 
@@ -73,7 +73,8 @@ def _activation_elements(place: Placement, group: LayerGroup) -> float:
         inside += 3 * ffn.inter
     elif isinstance(ffn, Moe):
         inside += 3 * (ffn.top_k * ffn.inter + ffn.shared_inter)
-    return 8.0 * hidden + _routed_elements(place, group) + inside / place.tp
+    own = place.attention_dp if place.routes_tokens and isinstance(ffn, Moe) else 1
+    return 8.0 * hidden / own + _routed_elements(place, group) + inside / place.tp
 
 
 def _routed_elements(place: Placement, group: LayerGroup) -> float:
@@ -112,11 +113,11 @@ def prefill_terms(place: Placement, group: LayerGroup, across: Across | None = N
     """
     accelerator, hidden, tp = place.accelerator, place.model.hidden, place.tp
     flop, reduces = layer_flop(group, hidden), all_reduces(place, group, across)
-    attention_rate = accelerator.peak_bf16 * place.attention_tp * place.attention_dp
+    attention_rate, index = _attention_rate(place), _index_seconds(place, group)
     return (
         Work(fixed=float(layer_kernels(group))),
         Work(token=_dense_token_flop(place, group) / (place.peak * tp)),
-        Work(pair=flop.pair / attention_rate, capped=flop.capped / attention_rate),
+        Work(pair=index if group.indexer else flop.pair / attention_rate, capped=flop.capped / attention_rate),
         Work(token=reduces.ring),
         reduces.startup,
         Work(token=2.0 * _activation_elements(place, group) / accelerator.hbm_bandwidth),
@@ -132,9 +133,8 @@ def decode_terms(place: Placement, group: LayerGroup, across: Across | None = No
     `all_reduces`.
     """
     accelerator, hidden, reduces = place.accelerator, place.model.hidden, all_reduces(place, group, across)
-    attention_rate = accelerator.peak_bf16 * place.attention_tp * place.attention_dp
-    absorbed = pair_flop(group, absorbed=True) / attention_rate
-    index, capped = layer_flop(group, hidden).pair / attention_rate, shape_of(group).cap_tokens > 0
+    absorbed = pair_flop(group, absorbed=True) / _attention_rate(place)
+    index, capped = _index_seconds(place, group), shape_of(group).cap_tokens > 0
     read = _kv_read(place, group).scaled(1 / accelerator.hbm_bandwidth)
     return (
         Work(fixed=float(layer_kernels(group))),
@@ -146,6 +146,20 @@ def decode_terms(place: Placement, group: LayerGroup, across: Across | None = No
         Work(pair=index if capped else absorbed, capped=absorbed if capped else 0.0),
         *_expert_terms(place, group),
     )
+
+
+def _attention_rate(place: Placement) -> float:
+    """FLOP/s of the ranks that attend."""
+    return place.accelerator.peak_bf16 * place.attention_tp * place.attention_dp
+
+
+def _index_seconds(place: Placement, group: LayerGroup) -> float:
+    """Seconds an indexer takes for a pair: in its own format where the accelerator has it, and whole on every rank of a replica.
+
+    Engines share out neither its heads nor its rows (https://github.com/vllm-project/vllm/issues/53691).
+    """
+    gpu = place.accelerator
+    return index_flop(group) / (place.attention_dp * (gpu.peak_fp8 or gpu.peak_bf16))
 
 
 def first_pairs(place: Placement, group: LayerGroup) -> float:
@@ -170,6 +184,11 @@ def _cache_read(place: Placement, group: LayerGroup) -> Work:
     if isinstance(group.attention, Chunked):
         return Work(capped=cache.capped or cache.growing)
     return Work(pair=cache.growing, capped=cache.capped, token=2 * cache.state)
+
+
+def without_attention(group: LayerGroup) -> LayerGroup:
+    """The layer's feed-forward block alone: what replicas of the attention share."""
+    return group.model_copy(update={"attention": NoAttention(), "state": None, "indexer": None})
 
 
 def passes(new: Num, chunk: Num) -> Num:

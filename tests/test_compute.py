@@ -163,6 +163,16 @@ def test_an_accelerator_without_measurements_of_its_own_says_so_and_widens_its_b
     assert "NVFP4" in phase_time(place("llama-3-70b", "b200-sxm", weights="nvfp4"), "prefill").rough
 
 
+def test_nvfp4_weights_are_unpacked_to_bf16_where_tensor_cores_have_no_fp4() -> None:
+    # sgl-project/sglang#19652, NVFP4 on Hopper: "Weight-only FP4 compression will be used leveraging the Marlin kernel"
+    packed, plain = (phase_time(place("llama-3-70b", "h100-sxm", weights=w), "prefill") for w in ("nvfp4", "bf16"))
+    assert packed.prefill(8192, 0, 1) == pytest.approx(plain.prefill(8192, 0, 1), rel=0.02)
+    packed, plain = (phase_time(place("llama-3-70b", "h100-sxm", weights=w), "decode") for w in ("nvfp4", "bf16"))
+    assert packed.step(1024, 1) < plain.step(1024, 1)
+    assert (packed.rough, plain.rough) == ("no measurements of NVFP4 weights unpacked to BF16: achieved fractions of BF16", "")
+    assert packed.error == pytest.approx(plain.error + 0.15)
+
+
 def test_formats_without_measurements_say_so() -> None:
     assert "FP8 weights on a100-sxm" in phase_time(place("llama-3-70b", "a100-sxm", weights="fp8"), "prefill").rough
     assert "experts in this format" in phase_time(place("mixtral-8x7b", "h100-sxm", weights="bf16"), "decode").rough

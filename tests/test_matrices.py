@@ -10,7 +10,7 @@ import pytest
 from kvmodel import find_model
 from kvmodel.cache import kv_dtype_of
 from kvmodel.compute import phase_time, weight_bytes
-from kvmodel.flop import layer_flop, pair_flop
+from kvmodel.flop import index_flop, layer_flop, pair_flop
 from kvmodel.matrices import Pass, cache_of, crossing, layer_amounts, layer_total, main_group, model_total, total
 from kvmodel.pairs import full_pairs, shape_of
 from kvmodel.parameters import layer_parameters, model_parameters
@@ -163,6 +163,7 @@ def test_terms_of_the_time_model_have_the_flop_and_the_weights_of_the_matrices(m
     """Seconds at peak times the peaks of all ranks, in both phases; each rank reads its share of the weights once."""
     at, group, batch, tokens = replace(place(model), tp=8), find_model(model).groups[index], 3, 5000
     shape, gpu = shape_of(group), at.accelerator
+    indexer = index_flop(group) / gpu.peak_fp8  # whole on every rank
     for phase, names, terms in (("prefill", PREFILL_TERMS, prefill_terms), ("decode", DECODE_TERMS, decode_terms)):
         term = dict(zip(names, terms(at, group), strict=False))
         new, held = (tokens, 0) if phase == "prefill" else (1, tokens)
@@ -170,6 +171,8 @@ def test_terms_of_the_time_model_have_the_flop_and_the_weights_of_the_matrices(m
         attention = term["attention"].of_prefill(shape, new, held, batch)
         if phase == "decode":
             attention = term["attention"].of_step(shape, tokens, batch, 0)
+        scored = batch * full_pairs(new, held) if phase == "prefill" else batch * held
+        attention += indexer * scored * (gpu.peak_fp8 / at.attention_tp / gpu.peak_bf16 - 1)
         rows = batch * new
         multiplied = rows * (term["matmul"].token * at.tp + term["expert matmul"].token * at.expert_shards) * at.peak
         assert multiplied + attention * at.attention_tp * gpu.peak_bf16 == pytest.approx(counted.flop), phase

@@ -55,6 +55,8 @@ def test_decode_absorbs_the_projections_of_mla_and_keeps_wider_heads() -> None:
     prefill, decode = (attention_width(place("deepseek-v3"), group, absorbed=absorbed) for absorbed in (False, True))
     assert prefill == 128 * 2 * (192 + 128)
     assert decode == 128 * (192 + 576 + 512 + 128)
+    sparse = find_model("deepseek-v3.2").groups[0]
+    assert attention_width(place("deepseek-v3.2"), sparse) == decode  # whose queries read rows of their own in prefill too
 
 
 @pytest.mark.parametrize("tp", [1, 2])

@@ -32,7 +32,7 @@ EXCEPTIONS = (
 COUNTED = (
     "Each operand is read once, booked to the first operation that reads it, and each result written once; scores stay on the chip; norms, "
     "rotations and activation functions are left out. "
-    "Attention over keys is multiplied in BF16, all else in the weights' format, as the time model has it. "
+    "Attention over keys is multiplied in BF16, over an indexer's in FP8, all else in the weights' format, as the time model has it. "
     "Prefill counts the causal half of attention. Tensor parallelism divides FLOP and bytes alike, copies left out. Points lie on the "
     "roof: what a GPU could reach, not what it does."
 )
@@ -78,7 +78,7 @@ def _shape(key: str, m: Matrix, one: Pass) -> Any:
     """Rows times inner, inner times columns, and how many side by side; kept on one line."""
     side = f", {m.times:,.4g} side by side" if m.times != 1 else ""
     where, inner = f" of {m.experts} experts" if m.experts else "", count_text(m.inner)
-    keys = m.over in ("keys", "seen", "window")
+    keys = m.over in ("keys", "index keys", "seen", "window")
     rows: Any = "1" if one.phase == "decode" else at("o.rows" if m.learned else "o.new")
     columns: Any = at(f"{key}.keys") if keys else count_text(m.columns)
     parts = ["[", rows, f" × {inner}] [{inner} × ", columns, f"]{side}{where}"]

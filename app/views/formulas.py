@@ -7,7 +7,7 @@ from typing import Any
 from app.charts.tables import table_block
 from kvmodel.display import bytes_text, count_text, digits, flop_text
 from kvmodel.evaluate import amounts_of
-from kvmodel.flop import pair_flop
+from kvmodel.flop import absorbs, pair_flop
 from kvmodel.matrices import Amount, Pass, layer_amounts, layer_total, main_group, multiplied_in, peak_of
 from kvmodel.operations import Matrix
 from kvmodel.pairs import full_pairs, shape_of
@@ -38,6 +38,7 @@ def formula_rows(scenario: Scenario) -> list[tuple[str, str, str]]:
     group = place.model.groups[main_group(place.model)]
     new, held, _ = cut(plan_of(scenario), amounts_of(scenario))
     prefill, decode = Pass("prefill", int(new), int(held), 1), Pass("decode", 1, scenario.prompt_tokens, 1)
+    each = pair_flop(group, absorbed=absorbs(group, "prefill"))
     matrix, amount = next((m, a) for m, a in layer_amounts(place, group, prefill) if m.learned)
     whole, row = layer_total(place, group, prefill), layer_total(rows, group, decode)
     seen = f", of which a window or top-k of {count_text(shape_of(group).cap_tokens)} is kept" if shape_of(group).cap_tokens else ""
@@ -48,7 +49,7 @@ def formula_rows(scenario: Scenario) -> list[tuple[str, str, str]]:
             f"{_shape(matrix, new)}: {flop_text(float(amount.flop))}",
         ),
         ("Causal attention: pairs of a row and a key", "pairs = n·h + n(n+1)/2", f"{count_text(full_pairs(new, held))} pairs{seen}"),
-        ("Attention", "F = 2 · H · (d_qk + d_v) · pairs", f"{count_text(pair_flop(group, absorbed=False))} FLOP a pair"),
+        ("Attention", "F = 2 · H · (d_qk + d_v) · pairs", f"{count_text(each)} FLOP a pair"),
         *_absorbed(place),
         *_touched(group, prefill),
         (
@@ -72,10 +73,18 @@ def _shape(matrix: Matrix, new: Any) -> str:
 
 
 def _absorbed(place: Placement) -> list[tuple[str, str, str]]:
-    """Latent attention: expanded in prefill, absorbed in decode."""
+    """Latent attention: expanded in prefill, absorbed in decode, and in prefill too where an indexer picks rows."""
     model = place.model if any(isinstance(g.attention, Mla) for g in place.model.groups) else find_model(ABSORBED)
     group = next(g for g in model.groups if isinstance(g.attention, Mla))
     expanded, absorbed = (count_text(pair_flop(group, absorbed=a)) for a in (False, True))
+    if absorbs(group, "prefill"):
+        return [
+            (
+                "Latent attention (MLA) with an indexer: each query reads rows of its own, so both phases take it into the latent",
+                "F = 2 · H · (2·d_latent + d_rope)",
+                f"{model.name}: {absorbed} FLOP a pair, {expanded} had K and V been expanded",
+            )
+        ]
     return [
         (
             "Latent attention (MLA): prefill expands the latent into K and V; decode takes each query into the latent and attends there",

@@ -82,7 +82,7 @@ SECTIONS = (
     ),
     (
         "Left out",
-        "Queueing and routing, the network beyond the link, the all-to-all of expert parallelism, pipeline bubbles between "
+        "Queueing and routing, the network beyond the link, uneven load of experts, pipeline bubbles between "
         "stages, and stages that send side by side what is sent after prefill. "
         "A calculation, not a measurement: put in what you measured under More inputs.",
     ),

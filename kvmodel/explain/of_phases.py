@@ -11,6 +11,7 @@ from kvmodel.explain.given import asked, computed, of_model, once, stated
 from kvmodel.explain.record import Formula, Given, parts_of
 from kvmodel.plan import placement_of
 from kvmodel.progress import cut, request_chunk
+from kvmodel.records.hardware import Accelerator
 from kvmodel.registry import derates
 
 NAMES = {
@@ -23,7 +24,7 @@ NAMES = {
     "activations": "Activations through memory",
     "expert matmul": "Experts, multiplication",
     "expert weights": "Experts, reading weights",
-    NETWORK: "All-reduce, waits between nodes",
+    NETWORK: "Waits between nodes, tokens to experts and back",
     HEAD: "LM head",
 }
 """Terms of `kvmodel.terms` as the page writes them."""
@@ -58,6 +59,7 @@ def of_prefill(case: Case) -> Formula:
     timed = _timed(case, "prefill", lambda t: t.prefill(new, held, a.batch, chunk))
     words = (
         "Kernel launches, matrix multiplication, attention, all-reduce and memory traffic, each at datasheet peak times a fitted constant."
+        + _of_replicas(s.prefill_attention_dp)
     )
     given = [
         asked(s, "prompt_tokens", "n", "tokens"),
@@ -77,6 +79,7 @@ def of_step(case: Case) -> Formula:
         return _measured(case, "decode_step_seconds", "t_step", r.decode.step_seconds)
     timed = _timed(case, "decode", lambda t: t.step(a.prompt_tokens, a.decode_batch))
     words = "Weights and cache read from device memory, kernel launches and all-reduce, each at datasheet peak times a fitted constant."
+    words += _of_replicas(s.decode_attention_dp)
     given = [asked(s, "prompt_tokens", "n", "tokens"), asked(s, "decode_batch", "q"), *_side_inputs(case, "decode", timed)]
     return _sum("t_step = ", words, timed, given, (r.decode.low, r.decode.high))
 
@@ -91,6 +94,10 @@ def of_tpot(case: Case) -> Formula:
     lengths = [asked(s, "prompt_tokens", "n", "tokens"), asked(s, "output_tokens", "", "tokens"), asked(s, "decode_batch", "q")]
     low, high = (end / r.decode.step_seconds * r.tpot_seconds for end in (r.decode.low, r.decode.high))
     return _sum("TPOT = mean of ", words, timed, [*lengths, *_side_inputs(case, "decode", timed)], (low, high))
+
+
+def _of_replicas(replicas: int) -> str:
+    return " Of attention replicas, the one with most requests sets the time." if replicas > 1 else ""
 
 
 def _measured(case: Case, field: str, symbol: str, seconds: float) -> Formula:
@@ -135,6 +142,8 @@ def _side_inputs(case: Case, phase: str, timed: Timed) -> list[Given]:
         stated(f"Memory bandwidth, {gpu.name}", "", gpu.hbm_bandwidth, "B/s", gpu, "accelerators.toml"),
         stated(f"To the node's other GPUs, {gpu.name}", "", gpu.scale_up_bandwidth, "B/s", gpu, "accelerators.toml"),
     ]
+    rows += [_peak_of_attention(gpu)] if place.matmul_dtype != "bf16" else []
+    rows += [_nics(gpu)] if place.spans_nodes else []
     rows += [asked(s, f"{phase}_attention_dp", "")] if place.attention_dp > 1 else []
     rows += [asked(s, "ep", "")] if place.ep > 1 else []
     for term, _ in timed:
@@ -142,6 +151,15 @@ def _side_inputs(case: Case, phase: str, timed: Timed) -> list[Given]:
         unit = "s" if term.name in COUNTED else ""
         rows += [_fit(f"Constant of {name}", k, unit, gpu.derates) for name, k in zip(names, term.constants, strict=False)]
     return [*rows, _fit("Error on rows left out of the fit, 90th percentile", time.error, "share", gpu.derates)]
+
+
+def _peak_of_attention(gpu: Accelerator) -> Given:
+    return stated(f"Peak in bf16 (attention), {gpu.name}", "", gpu.peak_bf16, "FLOP/s", gpu, "accelerators.toml")
+
+
+def _nics(gpu: Accelerator) -> Given:
+    rate = gpu.nic_bandwidth * gpu.nics_per_gpu
+    return stated(f"NICs of one GPU, {gpu.name}", "", rate, "B/s", gpu, "accelerators.toml")
 
 
 def _weight_dtype(case: Case) -> Given:

@@ -26,5 +26,11 @@ def test_a_latent_is_absorbed_in_decode_and_formats_mix_at_their_own_peaks():
     assert said["Peak"].startswith("prefill 1,620 TFLOP/s: fp8 1,980, bf16 989 on H100 SXM; decode 1,190 TFLOP/s")
 
 
+def test_a_latent_of_which_an_indexer_picks_rows_is_absorbed_in_both_phases():
+    said = values(model="deepseek-v3.2")
+    assert said["Attention"] == "278,528 FLOP a pair"
+    assert said["Latent attention (MLA) with an indexer"] == "DeepSeek-V3.2: 278,528 FLOP a pair, 81,920 had K and V been expanded"
+
+
 def test_what_is_held_pairs_with_every_new_row():
     assert values(prefill_held_tokens=8000)["Causal attention"] == f"{192 * 8000 + 192 * 193 // 2:,} pairs"
