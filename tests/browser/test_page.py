@@ -69,7 +69,7 @@ def test_charts_and_answer_follow_a_drag_without_a_message_or_a_remount(visit, v
     assert one.answer() == seen[-1]
     kept = one.page.evaluate("[...document.querySelectorAll('.liveview-chart, h1')].every(n => n.mine)")
     assert kept
-    one.page.wait_for_function(f"location.search.includes('{name}=')")
+    one.page.wait_for_url(lambda url: f"{name}=" in url)
     assert one.errors == []
 
 

@@ -14,6 +14,7 @@ def opened(visit, path="/?link=ethernet-25"):
     one.open(path)
     one.page.get_by_text("Share and export").click()
     one.page.wait_for_selector(".kv-share")
+    one.settle()
     return one
 
 

@@ -22,9 +22,9 @@ def test_back_returns_to_the_preset_and_the_scenario_before(visit):
     before = one.answer()
     for name, said in (("Across datacentres", "Every handoff on WAN 100"), ("Llama 2 7B over 100 Gb/s", "Link-bound")):
         one.page.get_by_role("link", name=name).click()
-        one.page.wait_for_function(f"document.querySelector('h1')?.innerText.startsWith('{said}')")
+        one.page.locator("h1", has_text=said).wait_for()
     one.page.go_back()
-    one.page.wait_for_function("document.querySelector('h1')?.innerText.startsWith('Every handoff on WAN 100')")
+    one.page.locator("h1", has_text="Every handoff on WAN 100").wait_for()
     one.page.go_back()
     one.page.wait_for_selector(".kv-timeline .main-svg")
     one.settle()
