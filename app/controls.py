@@ -49,7 +49,8 @@ def label_of(name: str) -> str:
 
 def help_of(name: str) -> str:
     """An input's help: its docstring, and what it takes."""
-    return f"{field_of(name).description} Takes {allowed_values(record_of(name), name)}."
+    takes = "" if name == "overlap" else f" Takes {allowed_values(record_of(name), name)}."
+    return f"{field_of(name).description}{takes}"
 
 
 def options_of(name: str) -> list[Any]:

@@ -92,7 +92,7 @@ class Scenario(Inputs):
     engine: str = Field("ideal", title="Engine")
     """How the handoff is done."""
     overlap: Overlap | None = Field(None, title="Overlap")
-    """What crosses while prefill computes; None is the engine's own way."""
+    """What crosses while prefill computes: nothing, whole chunks, single layers, groups of layers, or layers that decode starts on."""
     group_layers: Annotated[int, Field(ge=1, le=512)] | None = Field(None, title="Layers of a group")
     """Layers that leave together where overlap is layer-group; None is the size that leaves least exposed."""
     block_tokens: int | None = Field(None, ge=1, le=65_536, title="Block tokens")

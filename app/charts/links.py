@@ -20,7 +20,7 @@ from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario
 from kvmodel.verdict import Sentence
 
 _GRID = {"per_doubling": 24, "dense": 64}
-_HEADS = ("Link", "Bandwidth", "Your prompt", "Critical tokens", "Hides layer by layer")
+_HEADS = ("Link", "Bandwidth", "Your prompt", "Outlasts a step from", "Hides layer by layer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,19 @@ def hidden_text(spans: Sequence[Interval]) -> str:
     for span in spans:
         first, last = span.from_tokens == 1, span.to_tokens == MAX_PROMPT_TOKENS
         low, high = tokens_text(span.from_tokens), tokens_text(span.to_tokens)
-        words.append("always" if first and last else f"up to {high}" if first else f"from {low}" if last else f"{low} to {high}")
-    return ", ".join(words) or "never"
+        words.append("every prompt" if first and last else f"up to {high}" if first else f"from {low}" if last else f"{low} to {high}")
+    return " and ".join(words) or "no prompt"
+
+
+def hiding_text(rows: Sequence[LinkRow], tokens: int) -> str:
+    """Which links hide a prompt of so many tokens, in a sentence; links of one node's fabric are not NICs and left out."""
+    able = [
+        row.short
+        for row in rows
+        if registry.links()[row.id].scope != "same-node" and any(s.from_tokens <= tokens <= s.to_tokens for s in row.hidden)
+    ]
+    said = f"Layer by layer, prefill hides a prompt of {count_text(tokens)} tokens on "
+    return f"{said}{', '.join(able)}." if able else f"{said}no link between nodes."
 
 
 def links_block(scenario: Scenario, rows: Sequence[LinkRow]) -> dict[str, Any]:
@@ -120,7 +131,7 @@ def links_block(scenario: Scenario, rows: Sequence[LinkRow]) -> dict[str, Any]:
     head = {"tag": "tr", "children": [_cell("th", text, i) for i, text in enumerate(_HEADS)]}
     body = []
     for row in rows:
-        critical = "never" if row.critical is None else "always" if row.critical == 1 else tokens_text(row.critical)
+        critical = "never" if row.critical is None else "the first token" if row.critical == 1 else tokens_text(row.critical)
         cells = [row.name, rate_text(row.bandwidth), at(f"c.text.{row.id}"), critical, hidden_text(row.hidden)]
         chosen = "kv-chosen" if row.id == scenario.link else ""
         body.append({"tag": "tr", "class": chosen, "children": [_cell("td", cell, i) for i, cell in enumerate(cells)]})

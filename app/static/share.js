@@ -35,3 +35,9 @@ document.addEventListener("click", ({ target }) => {
   if (button.dataset.image) save(button.dataset);
   else copy(button);
 });
+
+// On a phone the list of views covers the page: it closes once a view is chosen.
+document.addEventListener("click", ({ target }) => {
+  if (innerWidth >= 640 || !target.closest?.('[data-testid="stSidebarNavLink"]')) return;
+  setTimeout(() => document.querySelector('[data-testid="stSidebarCollapseButton"] button')?.click(), 100);
+});

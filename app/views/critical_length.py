@@ -57,7 +57,13 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     curves = critical.critical_figure(own, table, links.drawn_links(scenario, rows), pinned)
     board.view("critical_view", [curves], now, columns=table)
     frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
-    listed = [block("h2", "Every link", class_="kv-h2"), links.links_block(scenario, rows), block("p", at("c.odd"), class_="kv-note")]
+    hiding = block("p", at("c.hiding"), class_="kv-note kv-beyond")
+    listed = [
+        block("h2", "Every link", class_="kv-h2"),
+        hiding,
+        links.links_block(scenario, rows),
+        block("p", at("c.odd"), class_="kv-note"),
+    ]
     board.view("links_view", listed, now, later=True)
     board.view("ratio_view", beside(table, pinned), now, columns=table, later=True)
     return board

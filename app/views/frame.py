@@ -224,7 +224,7 @@ def setup_text(scenario: Scenario) -> str:
     sides = [f"{side.rank_count} × {side.accelerator.name}" for side in (plan.prefill, plan.decode)]
     where = f"{sides[0]} each side" if sides[0] == sides[1] else f"{sides[0]} to {sides[1]}"
     batch = "" if scenario.batch == 1 else f", {count_text(scenario.batch)} requests at once"
-    engine = f"{plan.engine.name} engine" if plan.engine.id == "ideal" else plan.engine.name
+    engine = f"{plan.engine.name} engine: bandwidth alone" if plan.engine.id == "ideal" else plan.engine.name
     note = "".join(f". {note.removesuffix('.')}" for note in lanes_notes(plan))
     return f"{plan.model.name}, KV in {plan.kv_dtype}, {where}, {link_text(scenario)}{batch}, {engine}{note}"
 

@@ -9,6 +9,7 @@ from app.over import token_positions
 from app.palette import LIGHT
 from app.state import State
 from app.views import critical_length
+from kvmodel import evaluate, registry
 from kvmodel.display import time_text
 from tests.app.test_charts import over
 
@@ -92,7 +93,23 @@ def test_links_are_listed_fastest_first_with_the_chosen_one_bold():
 
 @pytest.mark.parametrize(
     ("spans", "words"),
-    [((), "never"), (((1, 1_048_576),), "always"), (((1, 832),), "up to 832"), (((1, 92), (51_779, 1_048_576)), "up to 92, from 51,800")],
+    [
+        ((), "no prompt"),
+        (((1, 1_048_576),), "every prompt"),
+        (((1, 832),), "up to 832"),
+        (((1, 92), (51_779, 1_048_576)), "up to 92 and from 51,800"),
+    ],
 )
 def test_what_can_hide_is_said_in_a_few_words(spans, words):
     assert links.hidden_text([links.Interval(*span) for span in spans]) == words
+
+
+def test_the_links_that_hide_this_prompt_are_named_as_their_bound_says():
+    o, rows, _, table = critical_view(prompt_tokens=32_768)
+    said = table["c.hiding"][o.at]
+    assert said.startswith("Layer by layer, prefill hides a prompt of 32,768 tokens on XDR 800")
+    for row in rows:
+        if registry.links()[row.id].scope != "same-node":
+            bound = evaluate(o.scenario.with_changes(link=row.id, overlap="layer")).bound
+            assert (f" {row.short}," in said.replace(".", ",")) == (bound == "hidden"), row.id
+    assert links.hiding_text([], 8) == "Layer by layer, prefill hides a prompt of 8 tokens on no link between nodes."
