@@ -31,7 +31,7 @@ def ancestors(reply):
 
 def test_every_answer_carries_the_headers_and_errors_say_nothing():
     def broken(_):
-        raise RuntimeError("/root/secret/place")
+        raise RuntimeError("/srv/secret/place")
 
     client = TestClient(Secure(small("/broken", "/plain", handler=broken), Settings()))
     for path, status in (("/broken", 500), ("/nowhere", 404), ("/_stcore/metrics", 404), ("/_stcore/agent/openapi.json", 404)):

@@ -276,5 +276,8 @@ def test_a_models_link_keeps_the_rest_of_the_scenario_and_the_chosen_one_is_mark
     assert text.count("kv-chosen") == 1
 
 
-def test_a_dtype_that_some_heads_do_not_fit_leaves_those_models_out():
-    assert 0 < len(models.weights_of_models("nvfp4")) <= len(registry.models())
+def test_a_dtype_that_only_latents_have_leaves_the_other_models_out():
+    latent = {spec.id for spec in registry.models().values() if any(g.attention.kind in ("mla", "compressed") for g in spec.groups)}
+    assert {row[0] for row in models.weights_of_models("fp8_ds_mla")} == latent
+    assert "deepseek-v3" in latent
+    assert "llama-3-70b" not in latent
