@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp
+from streamlit.runtime import get_instance
 
 from app.ahead import answer
 from app.catalog import CHARTS, VIEWS
@@ -82,7 +83,8 @@ class Host:
         page = st.App(str(MAIN), lifespan=lifespan, middleware=[Middleware(Shell)])
         routes = [Route("/vendor/plotly.min.js", plotly_js), Route("/healthz", healthz), Route("/ahead", answer), *ROUTES]
         self.page: ASGIApp = page
-        self.sessions = Sessions(Packed(GZipMiddleware(Router(routes, default=page), minimum_size=1_000), _version), asked, str(MAIN))
+        packed = Packed(GZipMiddleware(Router(routes, default=page), minimum_size=1_000), _version)
+        self.sessions = Sessions(packed, asked, str(MAIN), lambda session: get_instance().is_active_session(session))
         views = frozenset((*VIEWS, TEXT_ONLY.strip("/")))
         self.whole = log.Requests(Secure(Deadlines(Limit(self.sessions, asked), asked), asked), views, frozenset(CHARTS))
 
