@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO
 
@@ -21,12 +21,12 @@ def page_server(log: IO[bytes] | None = None, **settings: str) -> Iterator[str]:
 
 
 @contextmanager
-def page_process(log: IO[bytes] | None = None, **settings: str) -> Iterator[tuple[str, int]]:
-    """The same, with the number of its process."""
+def page_process(log: IO[bytes] | None = None, *, within: Sequence[str] = (), **settings: str) -> Iterator[tuple[str, int]]:
+    """The same, with the number of its process; `within` are words of a command that runs another."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port), "--no-browser"]
+    command = [*within, sys.executable, "-m", "app.cli", "serve", "--port", str(port), "--no-browser"]
     printed = log or subprocess.DEVNULL
     process = subprocess.Popen(command, stdout=printed, stderr=printed, env={**os.environ, **settings})
     address = f"http://127.0.0.1:{port}"
