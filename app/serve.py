@@ -142,6 +142,9 @@ def serve(asked: Settings, *, browser: bool) -> None:
     config.set_option("server.port", asked.port)
     if asked.public_url:
         config.set_option("server.corsAllowedOrigins", [asked.public_url])
+    if asked.public_url.startswith("https:") and "//" in asked.page_frame_ancestors:
+        # The token of uploads is a cookie, which a browser keeps from a frame in another site's page unless it says so.
+        config.set_option("server.xsrfCookieSameSite", "none")
     log.set_up(asked.log_level)
     server.run()
 
