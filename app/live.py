@@ -6,11 +6,15 @@ One read-only component serves every chart and text that moves; see `app/static/
 from __future__ import annotations
 
 import hashlib
+import json
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
+from zlib import compress
 
 import streamlit as st
 
@@ -29,10 +33,15 @@ class Slider:
     values: Sequence[int]
     table: Table
 
-    def data(self, names: set[str]) -> dict[str, Any]:
+    def data(self, names: AbstractSet[str]) -> dict[str, Any]:
         """What the browser gets: only columns that are used, those that never change as one value."""
         table = {name: _shortened(self.table[name]) for name in sorted(names & self.table.keys())}
         return {"positions": [str(value) for value in self.values], "table": table}
+
+    def packed(self, names: AbstractSet[str]) -> str:
+        """The same, deflated, as text: a tenth of it, made once for all readers of a table."""
+        text = json.dumps(self.data(names), allow_nan=False, separators=(",", ":"))
+        return b64encode(compress(text.encode(), 6)).decode()
 
 
 def _shortened(column: list[Any]) -> Any:
@@ -120,13 +129,16 @@ class Board:
         for key in keys:
             _mounter()(key=key, data=self.views[key])
 
-    def mount_tables(self, sliders: Sequence[Slider], asked: Mapping[str, Any] | None = None) -> None:
-        """Mount the tables that all views of this run move by; last, so that nothing waits for them.
+    def names(self) -> frozenset[str]:
+        """Columns that the views take values from."""
+        return frozenset(name for view in self.views.values() for name in view["now"])
+
+    def mount_tables(self, packed: Mapping[str, str], asked: Mapping[str, Any] | None = None) -> None:
+        """Mount the packed tables, by slider, that all views of this run move by; last, so that nothing waits for them.
 
         `asked` says how the browser may ask for the views of another choice before the page answers, if it may.
         """
-        names = {name for view in self.views.values() for name in view["now"]}
-        tables = {slider.key: {"id": self.tables.get(slider.key, ""), **slider.data(names)} for slider in sliders}
+        tables = {key: {"id": self.tables.get(key, ""), "packed": text} for key, text in packed.items()}
         _mounter()(key="tables", data={"sliders": tables, "asked": dict(asked or {})})
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import streamlit as st
@@ -28,6 +29,10 @@ from kvmodel.results import Remedy
 from kvmodel.scenario import Scenario
 
 PROMPT_SLIDERS = ("prompt_tokens", "batch")
+Form = Hashable
+"""What a view's tables take from where the scenario itself stands, such as the order of its rows."""
+Tables = Callable[[State, str, tuple[int, ...], Form], Table]
+"""Everything a view shows, over a slider's positions; without a form, that of the state itself."""
 SAYS_ITSELF = ("one-request",)
 """Views whose sentence says that a scenario is infeasible."""
 
@@ -187,18 +192,29 @@ def show_slider_head(board: Board, place: Any, name: str, values: Sequence[int],
         board.mount(key)
 
 
-def show_inputs(board: Board, here: Frame, table_of: Callable[[str, tuple[int, ...]], Table]) -> None:
-    """The controls, then the table over each slider's positions: `table_of` makes it from name and positions."""
+def show_inputs(board: Board, here: Frame, tables: Tables, form: Form = None) -> None:
+    """The controls, then the table over each slider's positions: `tables` makes it from state, name and positions.
+
+    What in a view's tables follows from where the sliders stand is said by `form`; the rest is shared by all
+    who differ in the slider alone.
+    """
     draw_pin(here.actions, here.pinned, board, here.state)
-    heads, sliders = here.draw_inputs(), []
-    for name in here.sliders:
-        values = controls.slider_values(here.state, name)
-        show_slider_head(board, heads[name], name, values, here.state.value(name))
-        around = pin_table(here.state, name, values) | head_table(name, values) | context_table(here.state, name, values)
-        sliders.append(Slider(name, values, table_of(name, values) | around))
-    board.mount_tables(sliders, asked(here))
+    heads, state = here.draw_inputs(), here.state
+    values = {name: controls.slider_values(state, name) for name in here.sliders}
+    for name, positions in values.items():
+        show_slider_head(board, heads[name], name, positions, state.value(name))
+    names = board.names()
+    packed = {name: packed_table(tables, state.moved(name, of[-1]), name, of, form, names) for name, of in values.items()}
+    board.mount_tables(packed, asked(here))
     with here.explain:
         explain.draw(here.state, st.session_state["view"], st.context.url or "")
+
+
+@lru_cache(maxsize=512)
+def packed_table(tables: Tables, state: State, name: str, values: tuple[int, ...], form: Form, names: frozenset[str]) -> str:
+    """The table over a slider's positions as the browser gets it: the view's, the pin's and the slider's own."""
+    around = pin_table(state, name, values) | head_table(name, values) | context_table(state, name, values)
+    return Slider(name, values, tables(state, name, values, form) | around).packed(names)
 
 
 def asked(here: Frame) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from app.charts import tornado
 from app.charts.spec import Table
 from app.live import Board, block, first
 from app.state import State
 from app.views import frame
+from app.views.frame import Form
 
 NOTE = (
     "Each input is turned by itself, all others as they are: solid is half of it, pale is twice, out from the first token as it is "
@@ -28,7 +28,7 @@ def show() -> None:
         board.mount("answer_view")
     with here.rest:
         board.mount("turned_view")
-    frame.show_inputs(board, here, partial(tables, here.state))
+    frame.show_inputs(board, here, tables, form_of(here.state))
 
 
 def picture(state: State, _: Sequence[int] = ()) -> Board:
@@ -43,6 +43,11 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     return board
 
 
-def tables(state: State, name: str, values: tuple[int, ...]) -> Table:
-    """Everything the view shows, over a slider's positions; rows stay in the scenario's own order."""
-    return tornado.tornado_table(state.scenario, name, values, tornado.order_of(state.scenario))
+def form_of(state: State) -> tuple[str, ...]:
+    """Inputs by how much they move, the most first."""
+    return tornado.order_of(state.scenario)
+
+
+def tables(state: State, name: str, values: tuple[int, ...], form: Form = None) -> Table:
+    """Everything the view shows, over a slider's positions; rows stay in the scenario's own order, or that of `form`."""
+    return tornado.tornado_table(state.scenario, name, values, form if isinstance(form, tuple) else form_of(state))
