@@ -10,6 +10,7 @@ from app.live import Board, block, first
 from app.state import State
 from app.views import frame
 from app.views.frame import Form
+from kvmodel.sensitivity import order_of
 
 NOTE = (
     "Each input is turned by itself, all others as they are: solid is half of it, pale is twice, out from the first token as it is "
@@ -34,7 +35,7 @@ def show() -> None:
 def picture(state: State, _: Sequence[int] = ()) -> Board:
     """The view's chart and table, at the scenario itself."""
     scenario, board = state.scenario, frame.board_of(state, frame.PROMPT_SLIDERS)
-    order = tornado.order_of(scenario)
+    order = order_of(scenario)
     now = first(tables(state, "prompt_tokens", (scenario.prompt_tokens,)))
     board.view("tornado_view", [tornado.tornado_figure(order)], now)
     listed = [block("h2", "Where it flips", class_="kv-h2"), tornado.flips_block(order), block("p", NOTE, class_="kv-note")]
@@ -45,7 +46,7 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
 
 def form_of(state: State) -> tuple[str, ...]:
     """Inputs by how much they move, the most first."""
-    return tornado.order_of(state.scenario)
+    return order_of(state.scenario)
 
 
 def tables(state: State, name: str, values: tuple[int, ...], form: Form = None) -> Table:
