@@ -40,8 +40,7 @@ class Slider:
 
     def packed(self, names: AbstractSet[str]) -> str:
         """The same, deflated, as text: a tenth of it, made once for all readers of a table."""
-        text = json.dumps(self.data(names), allow_nan=False, separators=(",", ":"))
-        return b64encode(compress(text.encode(), 6)).decode()
+        return b64encode(compress(_encoded(self.data(names)), 6)).decode()
 
 
 def _shortened(column: list[Any]) -> Any:
@@ -124,14 +123,30 @@ class Board:
             **({} if url is None else {"url": dict(url)}),
         }
 
+    def done(self) -> Picture:
+        """The views as the browser gets them."""
+        names = frozenset(name for view in self.views.values() for name in view["now"])
+        return Picture({key: _encoded(view) for key, view in self.views.items()}, names, dict(self.tables))
+
     def mount(self, *keys: str) -> None:
         """Draw views that were described."""
+        self.done().mount(*keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Views that are described in full: as bytes, so that readers of the same scenario share them."""
+
+    views: Mapping[str, bytes]
+    names: frozenset[str]
+    """Columns that the views take values from."""
+    tables: Mapping[str, str]
+    """The table of each slider that goes with them."""
+
+    def mount(self, *keys: str) -> None:
+        """Draw some of the views where Streamlit stands."""
         for key in keys:
             _mounter()(key=key, data=self.views[key])
-
-    def names(self) -> frozenset[str]:
-        """Columns that the views take values from."""
-        return frozenset(name for view in self.views.values() for name in view["now"])
 
     def mount_tables(self, packed: Mapping[str, str], asked: Mapping[str, Any] | None = None) -> None:
         """Mount the packed tables, by slider, that all views of this run move by; last, so that nothing waits for them.
@@ -139,7 +154,11 @@ class Board:
         `asked` says how the browser may ask for the views of another choice before the page answers, if it may.
         """
         tables = {key: {"id": self.tables.get(key, ""), "packed": text} for key, text in packed.items()}
-        _mounter()(key="tables", data={"sliders": tables, "asked": dict(asked or {})})
+        _mounter()(key="tables", data=_encoded({"sliders": tables, "asked": dict(asked or {})}))
+
+
+def _encoded(data: Any) -> bytes:
+    return json.dumps(data, allow_nan=False, separators=(",", ":")).encode()
 
 
 def first(table: Table) -> dict[str, Any]:

@@ -318,4 +318,4 @@ export function mount(root, data) {
   return () => { const gone = views.get(root); if (gone) gone.latest = undefined; gone?.close(); views.delete(root); };
 }
 
-export default ({ data, parentElement }) => mount(parentElement.querySelector(".liveview"), data);
+export default ({ data, parentElement }) => mount(parentElement.querySelector(".liveview"), JSON.parse(new TextDecoder().decode(data)));

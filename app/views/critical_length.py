@@ -33,7 +33,7 @@ def show() -> None:
     """Draw the view: the chart first, then the answer, then the controls and the rest."""
     here = frame.frame("critical-length")
     positions = controls.slider_values(here.state, "prompt_tokens")
-    board = picture(here.state, positions)
+    board = frame.pictured(picture, here.state.bare(), positions)
     with here.figure:
         board.mount("critical_view")
     with here.answer:

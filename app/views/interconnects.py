@@ -20,7 +20,7 @@ NOTE = (
 def show() -> None:
     """Draw the view at the scenario itself, the cells first; then send the tables to drag by."""
     here = frame.frame("interconnects")
-    board = picture(here.state)
+    board = frame.pictured(picture, here.state.bare())
     with here.figure:
         board.mount("interconnects_view")
     with here.answer:

@@ -21,7 +21,7 @@ from kvmodel.plan import plan_of
 def show() -> None:
     """Draw the view: the pictures first, then the answer, then the choice of a layer and the rest."""
     here = frame.frame("matrices")
-    board = picture(here.state, controls.slider_values(here.state, "prompt_tokens"))
+    board = frame.pictured(picture, here.state.bare(), controls.slider_values(here.state, "prompt_tokens"))
     with here.figure:
         chosen = st.container(key="overlap_row")
         left, right = st.columns([1.85, 1], gap="medium")

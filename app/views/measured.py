@@ -29,7 +29,7 @@ MISSES = "Rows the model misses by more than 25\u202f% are listed first."
 def show() -> None:
     """Draw the view: the chart first, then the answer, then the filter and the rest."""
     here = frame.frame("measured")
-    board = picture(here.state)
+    board = frame.pictured(picture, here.state.bare())
     with here.figure:
         filters, chart = st.container(key="overlap_row"), st.container()
     with chart:

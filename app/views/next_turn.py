@@ -24,7 +24,7 @@ NOTE = (
 def show() -> None:
     """Draw the view at the turn itself, the pictures first; then send the tables to drag by."""
     here = frame.frame("next-turn", ("history_tokens", "delta_tokens"))
-    board = picture(here.state)
+    board = frame.pictured(picture, here.state.bare())
     with here.figure:
         board.mount("flow_view", "bars_view")
     with here.answer:

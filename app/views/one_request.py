@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import streamlit as st
@@ -54,7 +55,7 @@ class Drawn(NamedTuple):
 def show() -> None:
     """Draw the view at the scenario itself, the chart first; then send the tables to drag by."""
     here = frame.frame("one-request")
-    scenario, board = here.state.scenario, picture(here.state)
+    scenario, board = here.state.scenario, frame.pictured(picture, here.state.bare())
     with here.figure:
         overlap, chart = st.container(key="overlap_row"), st.container()
     with chart:
@@ -94,7 +95,12 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
 
 def form_of(state: State) -> Drawn:
     """What the scenario itself decides: whether the exposed part is magnified, and the order of what would change."""
-    one = _alone(state.scenario)
+    return _drawn(state.scenario)
+
+
+@lru_cache(maxsize=512)
+def _drawn(scenario: Scenario) -> Drawn:
+    one = _alone(scenario)
     return Drawn(timeline.is_small(one.rows[0]), tuple(lever.name for lever in levers.ranked(one)))
 
 

@@ -22,7 +22,7 @@ NOTE = (
 def show() -> None:
     """Draw the view at the scenario itself, the chart first; then send the tables to drag by."""
     here = frame.frame("sensitivity")
-    board = picture(here.state)
+    board = frame.pictured(picture, here.state.bare())
     with here.figure:
         board.mount("tornado_view")
     with here.answer:

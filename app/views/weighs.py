@@ -27,7 +27,7 @@ def show() -> None:
     own_config.take()
     here = frame.frame("weighs")
     positions = controls.slider_values(here.state, "prompt_tokens")
-    board = picture(here.state, positions)
+    board = frame.pictured(picture, here.state.bare(), positions)
     with here.figure:
         board.mount("growth_view", "layers_view")
     with here.answer:

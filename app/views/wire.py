@@ -34,7 +34,7 @@ def show() -> None:
     """Draw the view: the chart first, then the answer, then the controls and the rest."""
     here = frame.frame("wire", ("in_flight", "prompt_tokens"))
     positions = controls.slider_values(here.state, "prompt_tokens")
-    board = picture(here.state, positions)
+    board = frame.pictured(picture, here.state.bare(), positions)
     with here.figure:
         overlap, chart = st.container(key="overlap_row"), st.container()
     with chart:

@@ -26,7 +26,7 @@ def elements(block):
 
 
 def views(page):
-    found = {e.key: json.loads(e.proto.json) for e in elements(page.main) if e.type == "bidi_component"}
+    found = {e.key: json.loads(e.proto.bytes) for e in elements(page.main) if e.type == "bidi_component"}
     for slider in found.get("tables", {}).get("sliders", {}).values():
         slider |= json.loads(decompress(b64decode(slider["packed"])))
     return found
