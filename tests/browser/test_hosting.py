@@ -137,11 +137,12 @@ def test_names_in_a_configuration_and_in_the_address_stay_text(visit):
     named = QWEN3 | {"_name_or_path": HOSTILE, HOSTILE: HOSTILE}
     for config in (named, named | {"model_type": HOSTILE, "architectures": [HOSTILE], "torch_dtype": HOSTILE}):
         paste(one, json.dumps(config))
-        assert ("147,456" in one.answer()) or config is not named
+        if config is named:
+            assert "147,456" in one.answer()
+            assert HOSTILE in one.page.locator("body").inner_text()
         for view in ("One request", "What it weighs"):
             one.page.get_by_role("link", name=view).click()
             one.settle()
             assert one.page.locator("img[src='x']").count() == 0
             assert not any("owned" in text for text in one.page.locator("script").all_text_contents())
-    assert one.page.get_by_text("<img src=x").count()
     assert one.page.evaluate("globalThis.owned") is None
