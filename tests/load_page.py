@@ -51,6 +51,7 @@ class Reader:
     slider: str = ""
     options: list[str] = field(default_factory=list)
     kept: list[set[str]] = field(default_factory=lambda: [set(), set()])
+    last: list[str] = field(default_factory=list)
     took: list[float] = field(default_factory=list)
     received: int = 0
 
@@ -67,7 +68,7 @@ class Reader:
             rerun["widget_states"] = {"widgets": [{"id": self.slider, "string_array_value": {"data": [value]}}]}
         self.kept = [self.kept[1], set()]
         await self.line.send(BackMsg(rerun_script=rerun).SerializeToString())
-        stands = f'"value": "{value}"' if value else ""
+        stands = f'"value":"{value}"'.encode() if value else b""
         while True:
             raw = await self.line.recv()
             self.received += len(raw)
@@ -78,11 +79,11 @@ class Reader:
             if kind == "new_session":
                 self.page = told.new_session.page_script_hash
             elif kind == "delta":
-                stands = "" if stands in told.delta.new_element.bidi_component.json else stands
+                stands = b"" if stands in raw else stands
                 self._look(told.delta.new_element.slider)
             elif kind == "script_finished":
                 if told.script_finished != ForwardMsg.FINISHED_SUCCESSFULLY or stands:
-                    raise RuntimeError(f"the run ended with {told.script_finished}, and {stands or 'all'} was not drawn")
+                    raise RuntimeError(f"the run ended with {told.script_finished}, and {value} was not drawn")
                 return
 
     def _look(self, slider: Slider) -> None:
@@ -94,7 +95,9 @@ class Reader:
         await asyncio.sleep(random.uniform(0, PAUSE))
         while time.monotonic() < until:
             began = time.monotonic()
-            await self.run(value=random.choice(self.options))
+            # What it had a moment ago would not be sent again.
+            self.last = [*self.last[-1:], random.choice([option for option in self.options if option not in self.last])]
+            await self.run(value=self.last[-1])
             self.took.append((time.monotonic() - began) * 1e3)
             await asyncio.sleep(max(0.0, PAUSE - (time.monotonic() - began)))
 
