@@ -9,7 +9,8 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from typing import IO
 
 
@@ -46,6 +47,13 @@ def page_process(log: IO[bytes] | None = None, *, within: Sequence[str] = (), **
             process.wait(timeout=10)
         except subprocess.TimeoutExpired:
             process.kill()
+
+
+@contextmanager
+def replicas_of_the_page(count: int, **settings: str) -> Iterator[list[tuple[str, int]]]:
+    """Addresses and processes of some pages with the same environment variables, which start at the same time."""
+    with ExitStack() as stack, ThreadPoolExecutor(count) as pool:
+        yield list(pool.map(lambda _: stack.enter_context(page_process(**settings)), range(count)))
 
 
 def on_a_page(measure: Callable[[str], None], **settings: str) -> None:

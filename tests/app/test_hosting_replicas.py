@@ -16,7 +16,7 @@ from app.hosting.sessions import GONE
 from tests.absent import absent
 from tests.app.attack import ask, drained, id_of, nothing_of_the_machine, session
 from tests.nginx_server import NGINX, nginx_server
-from tests.page_server import page_process
+from tests.page_server import replicas_of_the_page
 
 CAP, BURST = 2, 4
 SETTINGS = {
@@ -65,8 +65,8 @@ def replicas():
     """The places of two pages, and their processes."""
     if NGINX is None:
         absent("NGINX", "no nginx was found on PATH or in /usr/sbin")
-    with page_process(**SETTINGS) as one, page_process(**SETTINGS) as other:
-        yield [(urlsplit(address).netloc, pid) for address, pid in (one, other)]
+    with replicas_of_the_page(2, **SETTINGS) as pages:
+        yield [(urlsplit(address).netloc, pid) for address, pid in pages]
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from tests.absent import absent
 from tests.browser.conftest import Visit
 from tests.load_page import Reader
 from tests.nginx_server import NGINX, nginx_server
-from tests.page_server import page_process
+from tests.page_server import replicas_of_the_page
 
 pytestmark = pytest.mark.browser
 LINK = "link=ethernet-25&batch=2"
@@ -67,11 +67,9 @@ def replica_of(visit):
 def test_when_a_replica_ends_under_load_its_readers_go_on_with_the_same_scenario(browser, tmp_path):
     if NGINX is None:
         absent("NGINX", "no nginx was found on PATH or in /usr/sbin")
-    settings = {"KV_HANDOFF_TRUSTED_PROXIES": "127.0.0.1"}
     with (
-        page_process(**settings) as (one, pid),
-        page_process(**settings) as (other, _),
-        nginx_server([urlsplit(address).netloc for address in (one, other)], tmp_path) as place,
+        replicas_of_the_page(2, KV_HANDOFF_TRUSTED_PROXIES="127.0.0.1") as pages,
+        nginx_server([urlsplit(address).netloc for address, _ in pages], tmp_path) as place,
         others_read(f"http://{place}") as commits,
     ):
         visits = [Visit(browser, f"http://{place}").open(f"/?{LINK}") for _ in range(2)]
@@ -86,7 +84,7 @@ def test_when_a_replica_ends_under_load_its_readers_go_on_with_the_same_scenario
         assert seen[0] == seen[1]
 
         with visits[0].page.expect_event("load", timeout=20_000):
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pages[0][1], signal.SIGKILL)
         ended = time.monotonic()
         visits[0].page.wait_for_selector(".liveview-chart .main-svg", timeout=30_000)
         visits[0].settle()
