@@ -49,22 +49,13 @@ class Frame:
     explain: Any
     rest: Any
 
-    def infeasible(self) -> list[Any]:
-        """Why the scenario is infeasible, and what would make each side fit; the reason where no sentence of the view's says it."""
-        view, scenario = st.session_state["view"], self.state.whole() if "delta_tokens" in self.sliders else self.state.scenario
-        if view == "weighs":
-            refusal = plan_of(scenario).refusal
-            return [f"Engines refuse this layout: {refusal}."] if refusal else []
-        reason = evaluate(scenario).reason
-        if not reason:
-            return []
-        why = "" if view in SAYS_ITSELF else f"{_upper(reason)}. "
-        return [block("div", block("p", f"{why}{SUPPOSED}"), *ways_blocks(remedies(scenario)), class_="kv-notice", role="alert")]
-
     def draw_inputs(self) -> dict[str, Any]:
         """Draw notices and controls; returns the places of the sliders' heads. Called after the chart, so that it comes first."""
         show_hint(self.notices, self.state)
-        show_notices(self.notices, [*st.session_state["link_notes"], *self.state.notes, *self.infeasible()])
+        show_notices(
+            self.notices,
+            [*st.session_state["link_notes"], *self.state.notes, *infeasible(self.state, st.session_state["view"], self.sliders)],
+        )
         with self.controls:
             heads = controls.draw_controls(self.state, self.sliders)
         with self.more:
@@ -114,13 +105,31 @@ def show_hint(place: Any, state: State) -> None:
     right.button("Got it", key="got_it", on_click=lambda: session.update(hint=False))
 
 
+def infeasible(state: State, view: str, sliders: Sequence[str]) -> list[Any]:
+    """Why a scenario is infeasible, and what would make each side fit; the reason where no sentence of the view's says it."""
+    scenario = state.whole() if "delta_tokens" in sliders else state.scenario
+    if view == "weighs":
+        refusal = plan_of(scenario).refusal
+        return [f"Engines refuse this layout: {refusal}."] if refusal else []
+    reason = evaluate(scenario).reason
+    if not reason:
+        return []
+    why = "" if view in SAYS_ITSELF else f"{_upper(reason)}. "
+    return [block("div", block("p", f"{why}{SUPPOSED}"), *ways_blocks(remedies(scenario)), class_="kv-notice", role="alert")]
+
+
 def show_notices(place: Any, notes: Sequence[Any]) -> None:
     """One box a note: a text, or a block of its own."""
     if notes:
-        texts = dict.fromkeys(note for note in notes if isinstance(note, str))
-        boxes = [block("p", note, class_="kv-notice", role="alert") for note in texts]
         with place:
-            static_block("notices_view", *boxes, *(note for note in notes if not isinstance(note, str)))
+            static_block("notices_view", *notice_blocks(notes))
+
+
+def notice_blocks(notes: Sequence[Any]) -> list[Any]:
+    """The boxes of notices, each text once."""
+    texts = dict.fromkeys(note for note in notes if isinstance(note, str))
+    boxes = [block("p", note, class_="kv-notice", role="alert") for note in texts]
+    return [*boxes, *(note for note in notes if not isinstance(note, str))]
 
 
 def ways_blocks(ways: Sequence[Remedy]) -> list[Any]:
