@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import multiprocessing
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from hashlib import sha256
 from pathlib import Path
@@ -24,6 +24,8 @@ from kvmodel import registry
 
 WEIGHTS = {"model": 1000, "link": 300, "prefill_tp": 50, "decode_tp": 50, "kv_dtype": 50}
 """How much an input counts where the nearest scenario is looked for; others count 10, what a slider moves 1."""
+PART_OF = {"turn": ("next-turn",), "traffic": ("wire",), "seen": ("measured", "matrices")}
+"""Views in which inputs beside the scenario's play a part."""
 Family = Sequence[Held]
 Progress = Callable[[int, int], None]
 
@@ -132,9 +134,9 @@ def held(grid: Grid, *, data: str, plotly: str, app: str) -> dict[str, Any]:
         "themes": THEMES,
         "defaults": {key: _text(record_of(key).model_fields[key].default) for key in keys},
         "labels": {key: label_of(key) for key in keys},
-        "sliders": sliders,
+        "apart": {view: _apart(view) for view in VIEWS},
         "axes": [field for axis in AXES for field in axis.fields if field != "link"],
-        "weights": {**WEIGHTS, **dict.fromkeys([*sliders, *_beside()], 1)},
+        "weights": {**WEIGHTS, **dict.fromkeys(sliders, 1)},
         "aliases": {alias.lower(): name for name in models for alias in registry.models()[name].aliases},
         "stored": stored_dtypes(models),
         "scenarios": [{"name": one.name, "query": one.state.query()} for one in grid.held],
@@ -142,9 +144,10 @@ def held(grid: Grid, *, data: str, plotly: str, app: str) -> dict[str, Any]:
     }
 
 
-def _beside() -> Iterable[str]:
-    """Inputs of what is looked at, which are no part of a scenario."""
-    return [name for name, (part, _) in BESIDE.items() if part == "seen"]
+def _apart(view: str) -> list[str]:
+    """Inputs that play no part in a view; a turn's prompt is its history and what is new."""
+    beside = [name for name, (part, _) in BESIDE.items() if view not in PART_OF[part]]
+    return ["prompt_tokens", *beside] if view == "next-turn" else beside
 
 
 def _text(value: Any) -> str:

@@ -60,7 +60,7 @@ def view_page(name: str, board: Board, grid: Grid, files: Files) -> str:
         '<div data-place="notices" role="status"></div>',
         f'<div data-key="{NOTICES}" class="liveview"></div>',
         f'<div data-place="controls" class="kv-selects">{"".join(_select(axis, grid) for axis in AXES)}</div>',
-        f'<div data-place="sliders" class="kv-ranges"></div><p data-place="one" class="kv-note" hidden>{ONE}</p>',
+        f'<div data-place="sliders" class="kv-ranges"></div><p data-place="one" class="kv-note kv-one" hidden>{ONE}</p>',
         f'<div class="kv-views">{"".join(roots)}</div><div data-place="tables" hidden></div>',
         "<noscript><p class=kv-notice>Charts and sliders need JavaScript.</p></noscript></main>",
     ]
@@ -93,7 +93,7 @@ def _options(field: str, values: Iterable[Any]) -> str:
 
 def method_page(grid: Grid, files: Files) -> str:
     """How the numbers are made, with the formulas at the defaults."""
-    body = ['<main id="main">', *(html_of(item) for item in method.blocks(State())), "</main>"]
+    body = ['<main id="main" class="kv-text">', *(html_of(item) for item in method.blocks(State())), "</main>"]
     return _page(f"{TITLES['method']} · {NAME}", DESCRIPTION, "method", body, files, len(grid.held))
 
 
@@ -106,17 +106,19 @@ def first_page(answers: Sequence[tuple[str, Sequence[Any]]], here: dict[str, Any
         for name, parts in answers
     ]
     groups = [
-        ("Scenarios", [_found(one.name, (one.id, one.what), _address(one.view, one.query)) for one in presets.values()]),
+        ("Scenarios", [_found(one.name, (one.id, one.what), _address(one.view, one.query), quiet=True) for one in presets.values()]),
         ("Models", _models(grid, files)),
         ("Links", [_found(row.name, (row.id, row.short), _address("critical-length", f"link={row.id}")) for row in _links(grid)]),
-        ("Views", [_found(title, (name,), f"{name}.html") for name, title in TITLES.items()]),
+        ("Views", [_found(title, (name,), f"{name}.html", quiet=True) for name, title in TITLES.items()]),
     ]
     listed = "".join(
-        f'<section data-group><h2 class="kv-h2">{name}</h2><ul class="kv-finds">{"".join(found)}</ul></section>' for name, found in groups
+        f"<section data-group{'' if any(' hidden>' not in item for item in found) else ' hidden'}>"
+        f'<h2 class="kv-h2">{name}</h2><ul class="kv-finds">{"".join(found)}</ul></section>'
+        for name, found in groups
     )
     how = "".join(f"<p><b>{html.escape(head)}</b>{html.escape(rest)}</p>" for head, rest in HINT[:2])
     body = [
-        f'<main id="main" data-keys="{" ".join(URL_KEYS)}" data-views="{" ".join(TITLES)}">',
+        f'<main id="main" class="kv-first" data-keys="{" ".join(URL_KEYS)}" data-views="{" ".join(TITLES)}">',
         f'<div class="liveview">{_filled(here)}</div>',
         f'<p class="kv-prose">{html.escape(DESCRIPTION)} <a href="one-request.html">Look at this handoff</a>, or start from another:</p>',
         f'<ul class="kv-cards">{"".join(cards)}</ul>',
@@ -146,12 +148,12 @@ def _models(grid: Grid, files: Files) -> list[str]:
     return found
 
 
-def _found(name: str, names: Iterable[str], address: str, *, note: str = "") -> str:
-    """A line of the search: a link, or a name alone; one with a `note` shows only when it is looked for."""
+def _found(name: str, names: Iterable[str], address: str, *, note: str = "", quiet: bool = False) -> str:
+    """A line of the search: a link, or a name alone; a `quiet` one, or one with a `note`, shows only when it is looked for."""
     words = html.escape(" ".join([name, *names]).lower(), quote=True)
     text = f'<a href="{address}">{html.escape(name)}</a>' if address else html.escape(name)
     other = f" <small>{note}</small>" if note else ""
-    return f'<li data-find="{words}"{" data-other hidden" if note else ""}>{text}{other}</li>'
+    return f'<li data-find="{words}"{" data-other hidden" if note or quiet else ""}>{text}{other}</li>'
 
 
 def _address(view: str, query: str) -> str:
@@ -169,7 +171,8 @@ def _page(title: str, description: str, current: str, body: Sequence[str], files
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}"><meta name="referrer" content="same-origin">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f'<title>{html.escape(title)}</title><meta name="description" content="{html.escape(description, quote=True)}">',
-            f'<link rel="stylesheet" href="{files.style}">{early}<script defer src="{files.script}"></script></head>',
+            f'<link rel="icon" href="data:,"><link rel="stylesheet" href="{files.style}">{early}',
+            f'<script defer src="{files.script}"></script></head>',
             f'<body><a class="kv-skip" href="#main">To the answer</a><header><nav aria-label="Views">{nav}</nav></header>',
             *body,
             f"<footer>A calculation, not a measurement. A copy of {count} scenarios,",

@@ -28,11 +28,13 @@ function inputs(query) {
 const dtype = (value, model) => (value === "auto" ? grid.stored[model] ?? value : value);
 const same = (key, one, other) => one[key] === other[key] || (key === "kv_dtype" && dtype(one[key], one.model) === dtype(other[key], one.model));
 const missed = (asked, held) => Object.keys(grid.defaults).filter(key => !same(key, asked, held.inputs));
+const matters = key => !grid.apart[view].includes(key); // some inputs play no part in this view
 
 // How far a scenario is from the one asked for: the model counts most, then the link; of two numbers the nearer is better.
 function distance(asked, held) {
+  const weight = key => (matters(key) ? grid.weights[key] ?? 10 : 0.01);
   const far = key => Math.min(0.9, Math.abs(asked[key] - held.inputs[key]) / 1e3 || 0);
-  return missed(asked, held).reduce((sum, key) => sum + (grid.weights[key] ?? 10) + far(key), 0);
+  return missed(asked, held).reduce((sum, key) => sum + weight(key) * (1 + far(key) / 10), 0);
 }
 
 function nearest(asked) {
@@ -94,7 +96,7 @@ function named(key, value) {
 function tell(lacks) {
   const told = lacks.map(([key, asked, held]) => `${grid.labels[key]} ${named(key, asked)} (shown: ${named(key, held)})`);
   const boxes = [];
-  if (shown.refused) boxes.push(`${shown.refused[0].toUpperCase()}${shown.refused.slice(1)}. Shown: ${named("prefill_tp", shown.held.inputs.prefill_tp)} on each side.`);
+  if (shown.refused) boxes.push(`${shown.refused[0].toUpperCase()}${shown.refused.slice(1)}. Shown: TP ${shown.held.inputs.prefill_tp} on each side.`);
   if (told.length) boxes.push(`This copy does not hold ${told.join(", ")}. `);
   place("notices").replaceChildren(...boxes.map(text => {
     const box = Object.assign(document.createElement("p"), { className: "kv-notice", textContent: text });
@@ -105,10 +107,10 @@ function tell(lacks) {
 
 const liveAddress = query => `${grid.app}/${view === "one-request" ? "" : view}${query ? `?${query}` : ""}`;
 
-// The query of what is on the page; sliders of other views stay as they were asked for.
+// The query of what is on the page; what plays no part in this view stays as it was asked for.
 function query() {
   const whole = { ...shown.held.inputs };
-  for (const key of grid.sliders) whole[key] = shown.asked[key];
+  for (const key of grid.apart[view]) whole[key] = shown.asked[key];
   for (const range of ranges()) whole[nameOf(range)] = range.getAttribute("aria-valuetext");
   return new URLSearchParams(Object.entries(whole).filter(([key, value]) => value !== grid.defaults[key])).toString();
 }
@@ -133,7 +135,7 @@ async function show(asking_for, push = false) {
   if (mine !== asking) return;
   page.removeAttribute("aria-busy");
   const { at, left } = standing(data, asked);
-  const lacks = missed(asked, held).filter(key => !grid.sliders.includes(key)).map(key => [key, asked[key], held.inputs[key]]);
+  const lacks = missed(asked, held).filter(key => matters(key) && !data.sliders.some(one => one.name === key)).map(key => [key, asked[key], held.inputs[key]]);
   const refused = grid.refused.find(one => grid.axes.every(key => same(key, one.inputs, asked)))?.reason;
   const full = Object.entries(asked).filter(([key, value]) => value !== grid.defaults[key]);
   shown = { held, data, asked, refused, lacks: refused ? lacks.filter(([key]) => !/_tp$/.test(key)) : lacks, query: new URLSearchParams(full).toString() };
@@ -209,5 +211,6 @@ function enter() {
   if (box.value) search({ target: box });
 }
 
+document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 if (view) start();
 else if (page.dataset.keys) enter();
