@@ -22,7 +22,7 @@ def view_data(name: str, state: State) -> dict[str, Any]:
     """A view's charts and texts, the sliders that move them, and the tables that they move by."""
     view = VIEWS[name]
     board = view.at(state)
-    board.view(NOTICES, notice_blocks(infeasible(state, name, view.sliders)), {})
+    board.view(NOTICES, notice_blocks(infeasible(name, state.whole() if "delta_tokens" in view.sliders else state.scenario)), {})
     shown = {key: _bare(one) for key, one in board.views.items()}
     names = placed([one["items"] for one in shown.values()], "$at")
     found = [one for slider in view.sliders if (one := moved(view, board, state, slider, names))]

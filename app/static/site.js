@@ -6,7 +6,7 @@ const roots = [...page.querySelectorAll("[data-key]")];
 let grid, shown, asking = 0; // what the copy holds; what is on the page; the number of the last question
 
 // Some hosts unpack a file on its way, some do not.
-async function unpacked(path) {
+async function read(path) {
   const reply = await fetch(path);
   if (!reply.ok) throw Error(`${path}: ${reply.status}`);
   const blob = await reply.blob(), [first, second] = new Uint8Array(await blob.slice(0, 2).arrayBuffer());
@@ -127,7 +127,7 @@ async function show(asking_for, push = false) {
   page.setAttribute("aria-busy", "true");
   let data;
   try {
-    data = await unpacked(`${grid.data}/${view}/${held.name}.json.gz`);
+    data = await read(`${grid.data}/${view}/${held.name}.json.gz`);
   } catch {
     if (mine === asking) failed();
     return;
@@ -165,7 +165,7 @@ function chosen({ target }) {
 
 async function start() {
   try {
-    grid = await unpacked(page.dataset.grid);
+    grid = await read(page.dataset.grid);
   } catch {
     failed();
     return;
