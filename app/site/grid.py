@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
+from app.controls import NAMED
 from app.state import State, from_link
 from kvmodel import registry
 from kvmodel.errors import BadScenarioError, KvModelError, UnknownNameError
@@ -38,7 +39,6 @@ AXES = (
     Axis("engine", ("engine",), "ideal", "engines, or all"),
     Axis("overlap", ("overlap",), "none", "overlaps, none being the engine's own"),
 )
-_ROWS: Mapping[str, Any] = {"model": registry.models, "link": registry.links, "engine": registry.engines}
 
 Values = Mapping[str, tuple[Any, ...]]
 """Values of each axis, by its option."""
@@ -86,8 +86,8 @@ def _values(axis: Axis, text: str) -> tuple[Any, ...]:
     words = [word.strip() for word in text.split(",") if word.strip()]
     if not words:
         raise BadScenarioError(f"{axis.option}: got {text[:60]!r}; allowed: {axis.what}, with commas between")
-    if ALL in words and field in _ROWS:
-        words = list(_ROWS[field]())
+    if ALL in words and field in NAMED:
+        words = list(NAMED[field]())
     return tuple(dict.fromkeys(_value(field, word) for word in words))
 
 
@@ -95,8 +95,8 @@ def _value(field: str, word: str) -> Any:
     if field == "model":
         return registry.find_model(word).id
     value = getattr(from_text({field: word}), field)
-    if field in _ROWS and value not in _ROWS[field]():
-        raise UnknownNameError(field, word, list(_ROWS[field]()))
+    if field in NAMED and value not in NAMED[field]():
+        raise UnknownNameError(field, word, list(NAMED[field]()))
     return value
 
 

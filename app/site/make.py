@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from app.catalog import VIEWS
-from app.controls import label_of
+from app.controls import NAMED, label_of
 from app.export.page import bundle, style, view_script
 from app.live import STATIC
 from app.palette import THEMES
@@ -133,6 +133,7 @@ def held(grid: Grid, *, data: str, plotly: str, app: str) -> dict[str, Any]:
         "plotly": plotly,
         "themes": THEMES,
         "defaults": {key: _text(record_of(key).model_fields[key].default) for key in keys},
+        "names": {field: {name: row.name for name, row in rows().items()} for field, rows in NAMED.items()},
         "labels": {key: label_of(key) for key in keys},
         "apart": {view: _apart(view) for view in VIEWS},
         "axes": [field for axis in AXES for field in axis.fields if field != "link"],

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import kvmodel
 from app.catalog import TITLES, VIEWS
-from app.controls import label_of
+from app.controls import NAMED, label_of
 from app.live import Board
 from app.shell import DESCRIPTION
 from app.site.data import NOTICES, places
@@ -27,7 +27,6 @@ POLICY = (
 HALVES = ("levers_view", "behind_view", "links_view", "ratio_view", "congestion_view", "failure_view", "matrices_view", "roofline_view")
 """Views that stand two beside each other where the page is wide."""
 ONE = "One slider moves at a time here: moving one puts the other back to where the scenario has it."
-_ROWS = {"model": registry.models, "link": registry.links, "engine": registry.engines}
 
 
 class Files(NamedTuple):
@@ -45,7 +44,7 @@ def choice_name(field: str, value: Any) -> str:
     """A value of an axis as people read it."""
     if value is None:
         return "the engine's"
-    return str(_ROWS[field]()[value].name) if field in _ROWS else str(value)
+    return str(NAMED[field]()[value].name) if field in NAMED else str(value)
 
 
 def view_page(name: str, board: Board, grid: Grid, files: Files) -> str:

@@ -89,8 +89,8 @@ function draw() {
 }
 
 function named(key, value) {
-  const option = page.querySelector(`select[data-keys~="${key}"] option[value="${CSS.escape(value)}"]`);
-  return option ? option.textContent : value === "" ? "the engine's" : /^\d{4,}$/.test(value) ? Number(value).toLocaleString("en-US") : value;
+  if (value === "") return "the engine's";
+  return grid.names[key]?.[value] ?? (/^\d{4,}$/.test(value) ? Number(value).toLocaleString("en-US") : value);
 }
 
 function tell(lacks) {
