@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.site.axes import AXES
 from kvmodel.errors import BadScenarioError
 
 if TYPE_CHECKING:
@@ -23,16 +24,9 @@ MAX_JOBS = 64
 def add_options(command: argparse.ArgumentParser) -> None:
     """The words of the command."""
     command.add_argument("out", metavar="FOLDER", help="folder to write: new, empty, or an earlier export's")
-    for option, default, what in (
-        ("models", "five popular ones", "models, with commas between, or all"),
-        ("links", "all", "links, with commas between, or all"),
-        ("tp", "1,2,4,8", "tensor-parallel degrees, both sides alike; what does not fit is given with its reason"),
-        ("kv-dtype", "auto,fp8", "KV dtypes"),
-        ("engine", "ideal", "engines, or all; presets have their own"),
-        ("overlap", "none", "overlaps; none is the engine's own"),
-        ("views", "all", "views by the last part of their address, or all"),
-    ):
-        command.add_argument(f"--{option}", metavar="LIST", help=f"{what} (default {default})")
+    for axis in AXES:
+        command.add_argument(f"--{axis.option}", metavar="A,B,…", help=f"{axis.what} (default {axis.default})")
+    command.add_argument("--views", metavar="A,B,…", help="views by the last part of their address, or all (default all)")
     command.add_argument("--app-url", default="", metavar="URL", help="a live page, to open what the copy does not hold")
     command.add_argument("--compress", action="store_true", help="write pages, script and style gzipped as well, as .gz beside them")
     command.add_argument("--jobs", default="", metavar="N", help="processes (default: one a core)")
@@ -42,7 +36,7 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> tuple[dict[str, Any
     """Write the copy and say what was written. Raises KvModelError."""
     from app.flags import read_flags
     from app.site.folder import refusal
-    from app.site.grid import AXES, grid_of, values_of
+    from app.site.grid import grid_of, values_of
     from app.site.make import make
 
     read_flags(rest, [])

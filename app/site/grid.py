@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from app.controls import NAMED
+from app.site.axes import AXES, Axis
 from app.state import State, from_link
 from kvmodel import registry
 from kvmodel.errors import BadScenarioError, KvModelError, UnknownNameError
@@ -17,28 +18,6 @@ from kvmodel.plan import plan_of
 from kvmodel.scenario import Scenario, from_text
 
 ALL = "all"
-
-
-class Axis(NamedTuple):
-    """An input that the grid varies."""
-
-    option: str
-    """Name of the command line's option."""
-    fields: tuple[str, ...]
-    """Fields of a scenario that take its value."""
-    default: str
-    """Values as typed, with commas between."""
-    what: str
-
-
-AXES = (
-    Axis("models", ("model",), "llama-3-70b,llama-3.1-8b,deepseek-v3,qwen3-235b-a22b,gpt-oss-120b", "models, or all"),
-    Axis("links", ("link",), ALL, "links, or all"),
-    Axis("tp", ("prefill_tp", "decode_tp"), "1,2,4,8", "tensor-parallel degrees, both sides alike"),
-    Axis("kv-dtype", ("kv_dtype",), "auto,fp8", "KV dtypes"),
-    Axis("engine", ("engine",), "ideal", "engines, or all"),
-    Axis("overlap", ("overlap",), "none", "overlaps, none being the engine's own"),
-)
 
 Values = Mapping[str, tuple[Any, ...]]
 """Values of each axis, by its option."""
@@ -85,7 +64,7 @@ def _values(axis: Axis, text: str) -> tuple[Any, ...]:
     field = axis.fields[0]
     words = [word.strip() for word in text.split(",") if word.strip()]
     if not words:
-        raise BadScenarioError(f"{axis.option}: got {text[:60]!r}; allowed: {axis.what}, with commas between")
+        raise BadScenarioError(f"{axis.option}: got {text[:60]!r}; allowed: values with commas between; --help says which")
     if ALL in words and field in NAMED:
         words = list(NAMED[field]())
     return tuple(dict.fromkeys(_value(field, word) for word in words))

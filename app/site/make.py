@@ -16,9 +16,10 @@ from app.export.page import bundle, style, view_script
 from app.live import STATIC
 from app.palette import THEMES
 from app.site import pages
+from app.site.axes import AXES
 from app.site.data import packed, view_data
 from app.site.folder import PARTIAL, hashed, opened, taken, token_of
-from app.site.grid import AXES, Grid, Held, stored_dtypes
+from app.site.grid import Grid, Held, stored_dtypes
 from app.state import BESIDE, PIN, URL_KEYS, State, record_of
 from kvmodel import registry
 
@@ -102,18 +103,19 @@ def site_files(grid: Grid, views: Sequence[str], *, data: str, app: str) -> dict
         plotly=plotly,
         grid=kept("grid.json.gz", packed(held(grid, data=data, plotly=plotly, app=app))),
         app=app,
+        views=tuple(views),
     )
     boards = {name: VIEWS[name].at(State()) for name in views}
     html = {f"{name}.html": pages.view_page(name, board, grid, files) for name, board in boards.items()}
-    answers = [(one.preset, _answer(one)) for one in grid.held if one.preset]
-    here = VIEWS["one-request"].at(State()).views["answer_view"]
+    answers = [(one.preset, _answer(one, files.view(registry.presets()[one.preset].view))) for one in grid.held if one.preset]
+    here = VIEWS[files.view("one-request")].at(State()).views["answer_view"]
     html |= {"method.html": pages.method_page(grid, files), "index.html": pages.first_page(answers, here, grid, files)}
     return made | {name: text.encode("utf-8") for name, text in html.items()}
 
 
-def _answer(held: Held) -> Any:
-    preset = registry.presets()[held.preset]
-    return VIEWS[preset.view].at(held.state).views["answer_view"]["now"]["answer"]
+def _answer(held: Held, view: str) -> Any:
+    """The sentence of a view, in parts."""
+    return VIEWS[view].at(held.state).views["answer_view"]["now"]["answer"]
 
 
 def script() -> str:

@@ -11,8 +11,9 @@ from app.catalog import TITLES, VIEWS
 from app.controls import NAMED, label_of
 from app.live import Board
 from app.shell import DESCRIPTION
+from app.site.axes import AXES, Axis
 from app.site.data import NOTICES, places
-from app.site.grid import AXES, Axis, Grid
+from app.site.grid import Grid
 from app.site.markup import html_of, parts_html
 from app.state import URL_KEYS, State
 from app.views import method
@@ -38,6 +39,16 @@ class Files(NamedTuple):
     grid: str
     app: str
     """Address of a live page, or empty."""
+    views: tuple[str, ...]
+    """Views that have a page."""
+
+    def view(self, name: str) -> str:
+        """The view itself where it has a page, else the first that has."""
+        return name if name in self.views else self.views[0]
+
+    def address(self, view: str, query: str) -> str:
+        """A page with a scenario, as an attribute has it."""
+        return html.escape(f"{self.view(view)}.html{f'?{query}' if query else ''}", quote=True)
 
 
 def choice_name(field: str, value: Any) -> str:
@@ -100,15 +111,15 @@ def first_page(answers: Sequence[tuple[str, Sequence[Any]]], here: dict[str, Any
     """Answers first: each preset with its sentence, then a search over all that can be looked at. `here` is the answer at the defaults."""
     presets = registry.presets()
     cards = [
-        f'<li><a class="kv-card" href="{_address(presets[name].view, presets[name].query)}"><b>{html.escape(presets[name].name)}</b>'
+        f'<li><a class="kv-card" href="{files.address(presets[name].view, presets[name].query)}"><b>{html.escape(presets[name].name)}</b>'
         f"<strong>{parts_html(parts)}</strong><span>{html.escape(presets[name].what)}</span></a></li>"
         for name, parts in answers
     ]
     groups = [
-        ("Scenarios", [_found(one.name, (one.id, one.what), _address(one.view, one.query), quiet=True) for one in presets.values()]),
+        ("Scenarios", [_found(one.name, (one.id, one.what), files.address(one.view, one.query), quiet=True) for one in presets.values()]),
         ("Models", _models(grid, files)),
-        ("Links", [_found(row.name, (row.id, row.short), _address("critical-length", f"link={row.id}")) for row in _links(grid)]),
-        ("Views", [_found(title, (name,), f"{name}.html", quiet=True) for name, title in TITLES.items()]),
+        ("Links", [_found(row.name, (row.id, row.short), files.address("critical-length", f"link={row.id}")) for row in _links(grid)]),
+        ("Views", [_found(title, (name,), f"{name}.html", quiet=True) for name, title in _titles(files)]),
     ]
     listed = "".join(
         f"<section data-group{'' if any(' hidden>' not in item for item in found) else ' hidden'}>"
@@ -117,9 +128,10 @@ def first_page(answers: Sequence[tuple[str, Sequence[Any]]], here: dict[str, Any
     )
     how = "".join(f"<p><b>{html.escape(head)}</b>{html.escape(rest)}</p>" for head, rest in HINT[:2])
     body = [
-        f'<main id="main" class="kv-first" data-keys="{" ".join(URL_KEYS)}" data-views="{" ".join(TITLES)}">',
+        f'<main id="main" class="kv-first" data-keys="{" ".join(URL_KEYS)}" data-views="{" ".join(name for name, _ in _titles(files))}">',
         f'<div class="liveview">{_filled(here)}</div>',
-        f'<p class="kv-prose">{html.escape(DESCRIPTION)} <a href="one-request.html">Look at this handoff</a>, or start from another:</p>',
+        f'<p class="kv-prose">{html.escape(DESCRIPTION)} <a href="{files.address("one-request", "")}">Look at this handoff</a>,',
+        "or start from another:</p>",
         f'<ul class="kv-cards">{"".join(cards)}</ul>',
         f'<div class="kv-hint" role="note" aria-label="How to read this">{how}</div>',
         '<label class="kv-search">Find a model, a link, a scenario or a view',
@@ -140,7 +152,7 @@ def _models(grid: Grid, files: Files) -> list[str]:
     for row in sorted(registry.models().values(), key=lambda row: (row.id not in held, row.name.lower())):
         names = (row.id, row.family, *row.aliases)
         if row.id in held:
-            found.append(_found(row.name, names, _address("one-request", f"model={row.id}")))
+            found.append(_found(row.name, names, files.address("one-request", f"model={row.id}")))
         else:
             note = "in the live explorer" if files.app else "not in this copy"
             found.append(_found(row.name, names, f"{files.app}/?model={row.id}" if files.app else "", note=note))
@@ -155,15 +167,14 @@ def _found(name: str, names: Iterable[str], address: str, *, note: str = "", qui
     return f'<li data-find="{words}"{" data-other hidden" if note or quiet else ""}>{text}{other}</li>'
 
 
-def _address(view: str, query: str) -> str:
-    """A page with a scenario, as an attribute has it."""
-    return html.escape(f"{view}.html{f'?{query}' if query else ''}", quote=True)
-
-
 def _page(title: str, description: str, current: str, body: Sequence[str], files: Files, count: int) -> str:
-    nav = "".join(_nav_link(name, text, current) for name, text in [("", "Scenarios"), *TITLES.items()])
+    nav = "".join(_nav_link(name, text, current) for name, text in [("", "Scenarios"), *_titles(files)])
     live = f' <a data-live href="{files.app}/">The live explorer</a> takes every input.' if files.app else ""
-    early = f'<link rel="preload" as="script" href="{files.plotly}">' if current in VIEWS else ""
+    early = (
+        f'<link rel="preload" as="script" href="{files.plotly}"><link rel="preload" as="fetch" crossorigin href="{files.grid}">'
+        if current in VIEWS
+        else ""
+    )
     return "\n".join(
         [
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
@@ -182,6 +193,11 @@ def _page(title: str, description: str, current: str, body: Sequence[str], files
 
 
 def _nav_link(name: str, text: str, current: str) -> str:
-    to = f' data-to="{name}"' if name in VIEWS else ""
+    to = f' data-to="{name}"' if name else ""
     here = ' aria-current="page"' if name == current else ""
     return f'<a href="{name or "index"}.html"{to}{here}>{html.escape(text)}</a>'
+
+
+def _titles(files: Files) -> list[tuple[str, str]]:
+    """Pages as the navigation names them; the method is always there."""
+    return [(name, title) for name, title in TITLES.items() if name in files.views or name not in VIEWS]

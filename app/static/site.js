@@ -214,3 +214,4 @@ function enter() {
 document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 if (view) start();
 else if (page.dataset.keys) enter();
+else for (const link of document.querySelectorAll("a[data-to]")) link.href = `${link.dataset.to}.html${location.search}`;

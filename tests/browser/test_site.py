@@ -17,6 +17,7 @@ from kvmodel.display import digits
 
 pytestmark = pytest.mark.browser
 LIVE = "https://kv.example"
+SHOWN = ["one-request", "critical-length", "next-turn", "wire", "matrices"]
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -26,12 +27,12 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def site(browser, tmp_path_factory):
-    """The address of a copy below a path of its server: four scenarios, in every view."""
+    """The address of a copy below a path of its server: four scenarios, in some views."""
     folder = tmp_path_factory.mktemp("files")
     whole = grid_of(values_of({"models": "llama-3-70b,llama-3.1-8b", "links": "ethernet-25", "tp": "1,8", "kv-dtype": "auto"}))
     kept = [family for family in whole.families if family[0].preset in ("", "published", "agent-150k") and "tp1" not in family[0].name]
     make(
-        str(folder / "kv"), Grid(tuple(kept), whole.refused, whole.values), list(VIEWS), app=LIVE, compress=False, jobs=2,
+        str(folder / "kv"), Grid(tuple(kept), whole.refused, whole.values), SHOWN, app=LIVE, compress=False, jobs=1,
         progress=lambda *_: None,
     )  # fmt: skip
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
