@@ -152,7 +152,7 @@ async function show(asking_for, push = false) {
 
 function failed() {
   page.removeAttribute("aria-busy");
-  const why = location.protocol === "file:" ? "These pages need a file server: a browser reads no data from disk. Try python -m http.server here." : "The data did not load: try again in a moment.";
+  const why = location.protocol === "file:" ? "These pages need a file server: a browser reads no data from disk. Try python -m http.server here." : "The data did not load; if the copy has changed meanwhile, load the page again.";
   place("notices").replaceChildren(Object.assign(document.createElement("p"), { className: "kv-notice", textContent: why }));
   if (shown) for (const select of page.querySelectorAll("select")) select.value = shown.held.inputs[select.dataset.keys.split(" ")[0]];
 }
