@@ -47,7 +47,7 @@ def named(folder: Path) -> list[str]:
         names = json.loads((folder / MARK).read_text(encoding="utf-8"))["names"]
     except (OSError, ValueError, KeyError, TypeError):
         return []
-    return [name for name in names if isinstance(name, str) and name == Path(name).name and not name.startswith(".")]
+    return [name for name in names if isinstance(name, str) and name and name == Path(name).name and name[0] != "."]
 
 
 def write_mark(folder: Path, names: Iterable[str]) -> None:

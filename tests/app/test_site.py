@@ -13,7 +13,7 @@ from app.charts.spec import placed
 from app.cli import main
 from app.live import block
 from app.site.data import view_data
-from app.site.folder import MARK, PARTIAL, hashed, opened
+from app.site.folder import MARK, PARTIAL, hashed, named, opened
 from app.site.grid import grid_of, values_of
 from app.site.markup import html_of
 from app.state import State, from_link
@@ -156,6 +156,8 @@ def test_an_export_that_was_broken_off_is_taken_up_again(tmp_path):
     (folder / PARTIAL / "half").write_text("")
     assert json.loads((folder / MARK).read_text())["names"] == []
     assert list((opened(str(folder)) / PARTIAL).iterdir()) == []
+    (folder / MARK).write_text(json.dumps({"names": ["", ".", "..", "../x", ".git", "data-1", 3]}))
+    assert named(folder) == ["data-1"]
 
 
 @pytest.mark.parametrize(
