@@ -41,11 +41,14 @@ class LinkRow:
 @lru_cache(maxsize=128)
 def link_rows(scenario: Scenario) -> tuple[LinkRow, ...]:
     """Every link, fastest first; the scenario's prompt plays no part (see `without_prompt`)."""
-    return tuple(_row(scenario, link) for link in sorted(registry.links().values(), key=lambda link: (-link.bandwidth, link.id)))
+    found = sorted(registry.links().values(), key=lambda link: (-link.bandwidth, link.id))
+    return tuple(_row(on_link(scenario, link.id)) for link in found)
 
 
-def _row(scenario: Scenario, link: Any) -> LinkRow:
-    other = on_link(scenario, link.id)
+@lru_cache(maxsize=512)
+def _row(other: Scenario) -> LinkRow:
+    """The row of a scenario's own link."""
+    link = registry.links()[other.link]
     plan, measured = plan_of(other), other.link_gbytes_per_s
     steps = intervals(_outlasts_step(other), **_GRID)
     hidden = intervals(_hides(other.with_changes(overlap="layer")), **_GRID)

@@ -127,10 +127,15 @@ def show_hint(place: Any, state: State) -> None:
 def show_notices(place: Any, notes: Sequence[Any]) -> None:
     """One box a note: a text, or a block of its own."""
     if notes:
-        texts = dict.fromkeys(note for note in notes if isinstance(note, str))
-        boxes = [block("p", note, class_="kv-notice", role="alert") for note in texts]
         with place:
-            static_block("notices_view", *boxes, *(note for note in notes if not isinstance(note, str)))
+            static_block("notices_view", *notice_blocks(notes))
+
+
+def notice_blocks(notes: Sequence[Any]) -> list[Any]:
+    """The boxes of notices, each text once."""
+    texts = dict.fromkeys(note for note in notes if isinstance(note, str))
+    boxes = [block("p", note, class_="kv-notice", role="alert") for note in texts]
+    return [*boxes, *(note for note in notes if not isinstance(note, str))]
 
 
 def ways_blocks(ways: Sequence[Remedy]) -> list[Any]:
