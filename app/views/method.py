@@ -6,9 +6,11 @@ from typing import Any
 
 import streamlit as st
 
+from app.charts.tables import table_block
 from app.live import block, static_block
 from app.state import State, from_link
 from app.views import formulas
+from app.words import WORDS
 from kvmodel import registry
 from kvmodel.display import count_text
 from kvmodel.plan import plan_of
@@ -97,7 +99,13 @@ def show() -> None:
         if title == "Prefill and decode":
             texts += matrices_blocks()
     with st.container(key="page"):
-        static_block("method_view", *texts, *_sources())
+        static_block("method_view", *texts, *words_blocks(), *_sources())
+
+
+def words_blocks() -> list[dict[str, object]]:
+    """The terms of the page, each with what it means."""
+    rows = [(word[0].upper() + word[1:], meaning) for word, meaning in sorted(WORDS.items(), key=lambda item: item[0].lower())]
+    return [block("h2", "Words", class_="kv-h2"), table_block("Words", ("Term", "Means"), rows, look="kv-sources")]
 
 
 def matrices_blocks() -> list[dict[str, object]]:
