@@ -52,7 +52,6 @@ def test_1600_pixels_do_not_stretch_the_page(visit):
         ("/next-turn", "delta_tokens"),
         ("/next-turn", "history_tokens"),
         ("/wire", "prompt_tokens"),
-        ("/wire", "in_flight"),
         ("/sensitivity", "prompt_tokens"),
         ("/weighs", "prompt_tokens"),
         ("/interconnects", "prompt_tokens"),
