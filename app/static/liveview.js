@@ -1,7 +1,7 @@
 // Charts and texts filled from a table at a slider's position. No formula here: Python made every value.
 //
 // A spec is plain JSON in which {"$at": name} stands for a value at the current position ("$i" picks an
-// element of it, "$of" lists what it numbers), {"$col": name} for a whole column, {"$c": name} for a colour
+// element of it), {"$col": name} for a whole column, {"$c": name} for a colour
 // of the current theme and {"$sum": steps} for numbers that are sent as their differences.
 // A view comes with the values of the position it stands at; the table over all positions follows by
 // itself, once for all views.
@@ -20,8 +20,8 @@ export function fill(spec, look, colours) {
   if (!moves(spec)) return spec;
   if (Array.isArray(spec)) return spec.map(item => fill(item, look, colours));
   if ("$at" in spec) {
-    const all = look.at(spec.$at), value = "$i" in spec ? all[spec.$i] : all;
-    return fill("$of" in spec ? spec.$of[value] : value, look, colours);
+    const all = look.at(spec.$at);
+    return fill("$i" in spec ? all[spec.$i] : all, look, colours);
   }
   if ("$col" in spec) return look.col(spec.$col);
   if ("$c" in spec) return colours[spec.$c];
@@ -46,16 +46,17 @@ const store = (globalThis.liveviewStore ??= { sliders: {} });
 store.views ??= new Map(); // by key: what is mounted on the page
 
 let plotlyLoading;
+const load = src => new Promise((resolve, reject) => {
+  const script = Object.assign(document.createElement("script"), { src });
+  script.onload = () => resolve(globalThis.Plotly);
+  script.onerror = () => { plotlyLoading = undefined; reject(Error(`${src} did not load`)); };
+  document.head.append(script);
+});
+
+// The library may be here, on its way since the page began, or still to be asked for.
 function plotly(url) {
-  plotlyLoading ??= globalThis.Plotly
-    ? Promise.resolve(globalThis.Plotly)
-    : new Promise((resolve, reject) => {
-        const src = new URL(url, document.baseURI).href;
-        const script = Object.assign(document.createElement("script"), { src });
-        script.onload = () => resolve(globalThis.Plotly);
-        script.onerror = () => { plotlyLoading = undefined; reject(Error(`${src} did not load`)); };
-        document.head.append(script);
-      });
+  const here = () => load(new URL(url, document.baseURI).href);
+  plotlyLoading ??= globalThis.Plotly ? Promise.resolve(globalThis.Plotly) : globalThis.liveviewDrawer?.catch(here) ?? here();
   return plotlyLoading;
 }
 
@@ -277,12 +278,24 @@ function position(slider) {
   return text == null ? undefined : { slider, text, at: store.sliders[slider]?.positions.indexOf(text) ?? -1 };
 }
 
+// The page sends a table deflated, as text; one that came before is not unpacked again.
+async function unpacked(text) {
+  const bytes = Uint8Array.from(atob(text), character => character.charCodeAt(0));
+  const found = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+  return { ...found, packed: text };
+}
+
 class Tables {
-  update(data) {
+  async update(data) {
+    this.latest = data;
+    const known = Object.values(store.sliders), sliders = Object.entries(data.sliders);
+    const ready = sliders.map(([, one]) => (one.packed ? known.find(old => old.packed === one.packed) ?? unpacked(one.packed) : one));
+    const tables = ready.some(one => one instanceof Promise) ? await Promise.all(ready) : ready;
+    if (this.latest !== data) return;
     this.close();
-    store.sliders = data.sliders;
+    store.sliders = Object.fromEntries(sliders.map(([slider, { id }], k) => [slider, { ...tables[k], id }]));
     store.asked = data.asked;
-    this.observers = Object.keys(data.sliders).flatMap(slider => this.observe(slider));
+    this.observers = Object.keys(store.sliders).flatMap(slider => this.observe(slider));
     bus.dispatchEvent(new Event("tables"));
   }
 
@@ -302,7 +315,10 @@ class Tables {
     return [observer];
   }
 
-  close() { this.observers?.forEach(observer => observer.disconnect()); }
+  close() {
+    this.observers?.forEach(observer => observer.disconnect());
+    this.observers = [];
+  }
 }
 
 // The address names the scenario; keys that are not the scenario's (embed, theme) stay.
@@ -319,7 +335,7 @@ export function mount(root, data) {
   if (!views.has(root)) views.set(root, data.sliders ? new Tables() : new View(root));
   root.classList.remove("kv-current");
   views.get(root).update(data);
-  return () => { views.get(root)?.close(); views.delete(root); };
+  return () => { const gone = views.get(root); if (gone) gone.latest = undefined; gone?.close(); views.delete(root); };
 }
 
-export default ({ data, parentElement }) => mount(parentElement.querySelector(".liveview"), data);
+export default ({ data, parentElement }) => mount(parentElement.querySelector(".liveview"), JSON.parse(new TextDecoder().decode(data)));
