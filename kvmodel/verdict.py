@@ -66,7 +66,7 @@ def _answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation
     if result.bound == "nothing":
         return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire"), (" to move.", ""))
     if result.bound == "hidden":
-        return _hidden(result, exposed, fixed)
+        return _hidden(result, exposed, fixed, by_decode=plan.overlap == "layer-both")
     if result.bound == "link":
         return _link_bound(plan, amounts, exposed)
     latency = plan.lane.latency
@@ -103,7 +103,7 @@ def _posting(plan: Plan, amounts: Amounts) -> float:
     return float(sum(term.seconds for term in transfer_terms(plan, amounts) if term.id in ("posting", "waiting")))
 
 
-def _hidden(result: Evaluation, exposed: float, fixed: float) -> Sentence:
+def _hidden(result: Evaluation, exposed: float, fixed: float, *, by_decode: bool) -> Sentence:
     share = fixed / result.ttft_seconds
     if fixed > exposed and share >= 0.01:
         return (
@@ -113,8 +113,9 @@ def _hidden(result: Evaluation, exposed: float, fixed: float) -> Sentence:
         )
     if result.gap_share > GAP_MARK:
         return _late(result)
+    behind = "prefill and decode's own layers" if by_decode and exposed <= 0 else "prefill"
     return (
-        (f"The wire hides behind prefill: of {time_text(result.transfer.seconds)} on the link, decode waits for ", ""),
+        (f"The wire hides behind {behind}: of {time_text(result.transfer.seconds)} on the link, decode waits for ", ""),
         (time_text(exposed), "exposed"),
         (".", ""),
     )

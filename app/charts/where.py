@@ -108,6 +108,8 @@ def answer(rows: Sequence[str], mine: np.ndarray[Any, Any], total: float) -> Sen
         return (("Nothing moves, yet decode waits ", ""), (time_text(total), "exposed"), (" for the engine.", ""))
     hidden = -seconds.get("hidden", 0.0)
     head = f"Of {time_text(total)} that decode waits, " if not hidden else f"{time_text(hidden)} hide behind prefill; decode waits "
+    if hidden and total <= 0:
+        return ((head, ""), (time_text(0.0), "exposed"), (": the last of the cache crosses while decode computes on the first.", ""))
     if hidden:
         return ((head, ""), (time_text(max(total, 0.0)), "exposed"), (f", {_most(extra)}.", ""))
     if not extra:

@@ -156,6 +156,7 @@ class View {
     if (!this.data || !table || to.at < 0 || store.sliders[to.slider].id !== this.data.tables[to.slider] || !Object.keys(this.data.now).every(name => name in table)) return;
     if (quiet && to.text === this.data.value && !this.current && !this.waits) return;
     [this.current, this.waits] = [to, false];
+    this.root.classList.add("kv-current");
     this.schedule();
   }
 
@@ -220,7 +221,12 @@ class View {
     for (const { watch } of this.items) for (const set of watch) set(look);
     for (const node of this.charts()) node.setAttribute("aria-label", fill(node.figure.alt, look, {}));
     if (!nodes.length) return this.probe(0);
-    const library = await plotly(this.data.plotly);
+    let library;
+    try {
+      library = await plotly(this.data.plotly);
+    } catch {
+      return nodes.forEach(node => this.fail(node, look));
+    }
     const mode = isDark(this.root) ? "dark" : "light";
     const { colours, template } = this.data.themes[mode];
     await Promise.all(nodes.map(node => {
@@ -232,6 +238,18 @@ class View {
       return library.react(node, fill(figure.data, look, colours), layout, { displayModeBar: false, responsive: false });
     }));
     return this.probe(nodes.length, performance.now() - began);
+  }
+
+  // A chart that cannot be drawn keeps its place and says what would help.
+  fail(node, look) {
+    const said = Object.assign(document.createElement("p"), { className: "kv-notice kv-notice-bad", textContent: "The chart could not be drawn, because the drawing library did not load. " });
+    const again = Object.assign(document.createElement("button"), { className: "kv-button", type: "button", textContent: "Try again" });
+    again.addEventListener("click", () => { node.replaceChildren(); node.setAttribute("role", "img"); this.draw([node]); });
+    said.setAttribute("role", "alert");
+    said.append(again);
+    node.style.minHeight = `${fill(node.figure.wide.layout.height, look, {})}px`;
+    node.setAttribute("role", "group");
+    node.replaceChildren(said);
   }
 
   // Measurements ask when a move has been painted: after the frame that follows its drawing.
@@ -315,6 +333,7 @@ const views = new WeakMap(); // by root: a View, or the page's Tables
 
 export function mount(root, data) {
   if (!views.has(root)) views.set(root, data.sliders ? new Tables() : new View(root));
+  root.classList.remove("kv-current");
   views.get(root).update(data);
   return () => { const gone = views.get(root); if (gone) gone.latest = undefined; gone?.close(); views.delete(root); };
 }

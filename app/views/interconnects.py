@@ -10,6 +10,7 @@ from app.live import Board, block, first
 from app.state import State
 from app.views import frame
 from app.views.frame import Form
+from app.views.yardstick import yardstick
 
 NOTE = (
     "A cell is the time all bytes of so many prompts take on a link, hidden or not, under the engine and lanes chosen; "
@@ -33,7 +34,7 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     scenario, board = state.scenario, frame.board_of(state, frame.PROMPT_SLIDERS)
     now = first(tables(state, "prompt_tokens", (scenario.prompt_tokens,)))
     items = [block("h2", "Time on the wire", class_="kv-h2"), _key(), interconnects.interconnects_figure(scenario)]
-    notes = [block("p", at("i.step"), class_="kv-note"), block("p", NOTE, class_="kv-note")]
+    notes = [block("p", at("i.step"), class_="kv-note"), yardstick(state, here=False), block("p", NOTE, class_="kv-note")]
     board.view("interconnects_view", [*items, *notes], now)
     frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
     return board

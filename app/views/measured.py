@@ -59,14 +59,23 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
         shown = measured.kept(measured.ALL, engine)
     now: dict[str, Any] = first(measured.you_table(evaluate_over(scenario, "prompt_tokens", (scenario.prompt_tokens,))))
     now |= {"answer": answer, "answer.text": "".join(text for text, _ in answer)}
-    board.view("measured_view", [measured.measured_figure(shown, reach_of(scenario))], now)
+    drawn: list[Any] = [measured.measured_figure(shown, reach_of(scenario))] if shown else [empty(state)]
+    board.view("measured_view", drawn, now)
     frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
-    left = [block("h2", "What is left", class_="kv-h2"), measured.residual_figure(shown), block("p", HOW, class_="kv-note")]
-    board.view("residual_view", left, now, later=True)
+    left = [block("h2", "What is left", class_="kv-h2"), measured.residual_figure(shown)] if shown else []
+    board.view("residual_view", [*left, block("p", HOW, class_="kv-note")], now, later=True)
     rows = [measured_rows.rows_block(shown), block("p", MISSES, class_="kv-note"), measured_rows.elsewhere_block()]
     listed = [block("h2", "Published against modelled", class_="kv-h2"), *rows]
     board.view("rows_view", listed, now, later=True)
     return board
+
+
+def empty(state: State) -> dict[str, Any]:
+    """What stands in place of the picture where no row is left by the filter."""
+    every = state.with_values({"measured_link": measured.ALL, "measured_engine": measured.ALL})
+    way = block("a", "Show all of them", href=f"?{every.query()}")
+    told = "Published transfers belong here: one mark for each that says its bytes and its time. None is near this link with this engine."
+    return block("div", block("p", told), block("p", way), class_="kv-empty")
 
 
 def reach_of(scenario: Scenario) -> list[tuple[float, float]]:

@@ -59,5 +59,5 @@ def setup_text(state: State) -> str:
     """The rest of the turn's setup in words."""
     plan = plan_of(state.scenario)
     born = min(state.turn.generated_tokens, state.turn.history_tokens)
-    link = frame.link_text(state.scenario)
-    return f"; {count_text(born)} of the history generated on decode; {plan.model.name}, KV in {plan.kv_dtype}, {link}"
+    carried = f"{frame.link_text(state.scenario)}, {frame.engine_text(state.scenario)}"
+    return f"; {count_text(born)} of the history generated on decode; {plan.model.name}, KV in {plan.kv_dtype}, {carried}"

@@ -16,7 +16,7 @@ from app.charts.spec import Table, at
 from app.live import Board, block, first
 from app.over import Over, evaluate_over
 from app.state import State
-from app.views import frame
+from app.views import frame, offers
 from app.views.frame import Form
 from kvmodel import registry
 from kvmodel.records.base import Sourced
@@ -81,7 +81,9 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     now = first(tables(state, one.field, one.values) | pin_table(state, one.field, one.values))
     drawn = timeline.timeline_figure(magnified=timeline.is_small(one.rows[0]), both=one.plan.overlap == "layer-both")
     board.view("timeline_view", [ghost.with_timeline_pin(drawn) if state.pin else drawn], now)
-    frame.describe_answer(board, state, block("p", frame.setup_text(state.scenario), class_="kv-setup"), now)
+    frame.describe_answer(
+        board, state, block("p", frame.setup_text(state.scenario), class_="kv-setup"), now, beside=offers.other_offer(state)
+    )
     board.view("sum_view", [request.sum_block(one, pinned=state.pin is not None)], now)
     found = levers.ranked(one)
     addresses = (
@@ -123,6 +125,7 @@ def tables_of(over: Over, drawn: Drawn) -> Table:
     """Everything the view shows, over a slider's positions."""
     return {
         **over.table("answer", request.answer_table),
+        **over.table("other engine", offers.other_table),
         **over.table("sum", request.sum_table),
         **over.table("behind", request.behind_table),
         **over.table(f"levers {drawn.order}", lambda o: levers.levers_table(o, drawn.order)),
