@@ -20,7 +20,7 @@ from starlette.responses import FileResponse, PlainTextResponse
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
-from app.ahead import answer
+from app import ahead, explaining
 from app.catalog import CHARTS, VIEWS
 from app.files import ROUTES
 from app.hosting import log
@@ -80,7 +80,13 @@ class Host:
 
     def __init__(self, asked: Settings) -> None:
         page = st.App(str(MAIN), lifespan=lifespan, middleware=[Middleware(Shell)])
-        routes = [Route("/vendor/plotly.min.js", plotly_js), Route("/healthz", healthz), Route("/ahead", answer), *ROUTES]
+        routes = [
+            Route("/vendor/plotly.min.js", plotly_js),
+            Route("/healthz", healthz),
+            Route("/ahead", ahead.answer),
+            Route("/explain", explaining.answer),
+            *ROUTES,
+        ]
         self.page: ASGIApp = page
         self.sessions = Sessions(Packed(GZipMiddleware(Router(routes, default=page), minimum_size=1_000), _version), asked, str(MAIN))
         views = frozenset((*VIEWS, TEXT_ONLY.strip("/")))

@@ -94,7 +94,7 @@ def _sentences(scenario: Scenario, own: Evaluation, prompts: np.ndarray[Any, Any
 
 def _sentence(link: str, tokens: int, batch: int, most: int, seconds: float, steps: float, nothing: bool) -> Sentence:
     if nothing:
-        return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire"), (" to move.", ""))
+        return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire", "kv.wire_bytes"), (" to move.", ""))
     taken = f"at batch {count_text(batch)} the handoff takes {time_text(seconds)}, {digits(steps)} steps."
     of = f" of {count_text(tokens)} tokens in one decode step; {taken}"
     if most == 0:

@@ -120,7 +120,7 @@ def _sentence(rows: Sequence[Turned], i: int) -> Sentence:
     change, way = min((half, "half"), (twice, "twice"))
     if change >= 0:
         change, way = max((half, "half"), (twice, "twice"))
-    head = (f"{INPUTS[most.field]} moves the first token most, ", ""), (signed(change), "exposed")
+    head = (f"{INPUTS[most.field]} moves the first token most, ", ""), (signed(change), "exposed", "ttft_seconds")
     if np.isinf(soon.distance[i]):
         return (*head, (f" at {way}; no input alone flips the verdict within {digits(REACH)} times.", ""))
     name, value = INPUTS[soon.field].lower(), value_text(soon.field, float(soon.flips_at[i]))

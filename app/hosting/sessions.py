@@ -15,7 +15,19 @@ from app.hosting.wire import STREAM, header_of, path_of, reply, small_page
 RETRY_SECONDS = 20
 FULL = 1013
 """Code that closes the websocket of a reader who came too late; `shell.js` then loads the page anew, which says why."""
-_ASSETS = ("/static/", "/app/static/", "/vendor/", "/embed/", "/files/", "/ahead", "/healthz", "/_stcore/", "/media/", "/component/")
+_ASSETS = (
+    "/static/",
+    "/app/static/",
+    "/vendor/",
+    "/embed/",
+    "/files/",
+    "/ahead",
+    "/explain",
+    "/healthz",
+    "/_stcore/",
+    "/media/",
+    "/component/",
+)
 
 
 def full_page(settings: Settings) -> bytes:

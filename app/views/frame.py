@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import controls, reading
+from app import controls, own_models, reading
 from app.answers import SUPPOSED
 from app.charts.pinned import pin_blocks, pin_table
 from app.charts.scale import TOKEN_TICKS
@@ -24,6 +24,7 @@ from kvmodel.display import count_text, rate_text, tick_text
 from kvmodel.evaluate import evaluate, remedies
 from kvmodel.lanes import lanes_notes
 from kvmodel.plan import plan_of
+from kvmodel.records.model import ModelSpec
 from kvmodel.results import Remedy
 from kvmodel.scenario import Scenario
 
@@ -158,7 +159,7 @@ def board_of(state: State, sliders: Sequence[str]) -> Board:
 
 def describe_answer(board: Board, state: State, setup: Any, now: Mapping[str, Any]) -> None:
     """The answer as the page's heading, the scenario in words below it, and the link in the address bar."""
-    heading = block("h1", block("span", parts=at("answer")), class_="kv-answer")
+    heading = block("div", block("h1", block("span", parts=at("answer")), class_="kv-answer"))
     described = {**setup, "children": [*setup["children"], block("span", at("context"), class_="kv-beyond")]}
     values = {**now, **first(context_table(state, board.slider, (state.value(board.slider),)))}
     board.view("answer_view", [heading, described], values, say=now["answer.text"], url=link_data(state))
@@ -198,19 +199,19 @@ def show_inputs(board: Board, here: Frame, table_of: Callable[[str, tuple[int, .
         sliders.append(Slider(name, values, table_of(name, values) | around))
     board.mount_tables(sliders, asked(here))
     with here.explain:
-        explain.draw(here.state, st.session_state["view"], st.context.url or "")
+        explain.draw()
 
 
 def asked(here: Frame) -> dict[str, Any]:
-    """How the browser asks ahead for another choice: not for a model that only this session knows."""
-    if here.state.is_own() or (here.state.pin is not None and here.state.pin.is_own()):
-        return {}
-    view: str = st.session_state["view"]
-    return {
-        "view": view,
-        "query": here.state.query(),
-        "names": [*reading.IN_SIGHT, "overlap", *(name for name in reading.FILTERS.get(view, ()) if controls.options_of(name))],
-    }
+    """How the browser asks for explanations, and ahead for another choice: not ahead for a model that only this session knows."""
+    view, state = st.session_state["view"], here.state
+    found = {"view": view, "query": state.query(), "at": {name: str(state.value(name)) for name in here.sliders}}
+    if isinstance(state.scenario.model, ModelSpec):
+        found["own"] = own_models.keep(state.scenario.model)
+    if state.is_own() or (state.pin is not None and state.pin.is_own()):
+        return {**found, "names": []}
+    filters = (name for name in reading.FILTERS.get(view, ()) if controls.options_of(name))
+    return {**found, "names": [*reading.IN_SIGHT, "overlap", *filters]}
 
 
 def link_data(state: State) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     if not shown and asked == measured.YOURS:
         shown = measured.kept(measured.ALL, engine)
     now: dict[str, Any] = first(measured.you_table(evaluate_over(scenario, "prompt_tokens", (scenario.prompt_tokens,))))
-    now |= {"answer": answer, "answer.text": "".join(text for text, _ in answer)}
+    now |= {"answer": answer, "answer.text": "".join(part[0] for part in answer)}
     board.view("measured_view", [measured.measured_figure(shown, reach_of(scenario))], now)
     frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
     left = [block("h2", "What is left", class_="kv-h2"), measured.residual_figure(shown), block("p", HOW, class_="kv-note")]

@@ -114,10 +114,10 @@ def behind(over: Over) -> list[Any]:
     """What the headline figures are made of, each with its formula and source."""
     plan = over.plan
     rows = [
-        row("KV bytes", at("b.kv"), BYTES, plan.model),
-        row("Prefill time", at("b.prefill"), PREFILL, plan.prefill.accelerator, at("b.band")),
-        row("Wire time", at("b.wire"), WIRE, plan.link),
-        row("Decode step", at("b.step"), STEP, plan.decode.accelerator, at("b.step_band")),
+        row("KV bytes", at("b.kv"), BYTES, plan.model, figure="kv.prompt_bytes"),
+        row("Prefill time", at("b.prefill"), PREFILL, plan.prefill.accelerator, at("b.band"), figure="prefill.seconds"),
+        row("Wire time", at("b.wire"), WIRE, plan.link, figure="transfer.seconds"),
+        row("Decode step", at("b.step"), STEP, plan.decode.accelerator, at("b.step_band"), figure="decode.step_seconds"),
         *(
             row(f"{name.title()} memory", at(f"b.{name}_memory"), (at(f"b.{name}_parts"), MEMORY), gpu, page=gpu.hbm_visible_source)
             for name, gpu in (("prefill", plan.prefill.accelerator), ("decode", plan.decode.accelerator))
@@ -130,13 +130,18 @@ def behind(over: Over) -> list[Any]:
     return [block("h2", "Behind the numbers", class_="kv-h2"), *rows, block("p", LEFT_OUT, class_="kv-note")]
 
 
-def row(name: str, short: Any, formula: Any, source: Sourced, band: Any = None, *, page: str = "") -> dict[str, Any]:
-    """A folded row: the figure in short, then formula, band and source, which is the record's own unless a `page` is named."""
+def row(name: str, short: Any, formula: Any, source: Sourced, band: Any = None, *, page: str = "", figure: str = "") -> dict[str, Any]:
+    """A folded row: the figure in short, then formula, band and source, which is the record's own unless a `page` is named.
+
+    One of a `figure` that can be explained gets its explanation when it is unfolded, in place of what is said in brief.
+    """
     text = page or source.source
     url = text.split()[0].rstrip(",;")
     link = block("a", url, href=url, target="_blank", rel="noopener") if url.startswith("https://") else text
-    details = [block("p", *(formula if isinstance(formula, tuple) else (formula,)))]
+    brief = {"class_": "kv-brief"} if figure else {}
+    details = [block("p", *(formula if isinstance(formula, tuple) else (formula,)), **brief)]
     if band is not None:
         details.append(block("p", "Band: ", band))
-    details.append(block("p", "Source: ", link, f", checked {source.checked.isoformat()}"))
-    return block("details", block("summary", block("span", name), block("span", short)), *details, class_="kv-row", name="behind")
+    details.append(block("p", "Source: ", link, f", checked {source.checked.isoformat()}", **brief))
+    asked = {"data_explains": figure} if figure else {}
+    return block("details", block("summary", block("span", name), block("span", short)), *details, class_="kv-row", name="behind", **asked)
