@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from app.charts.spec import Table
 from app.live import Board
 from app.over import positions_of
 from app.state import State
@@ -18,10 +17,12 @@ class View(NamedTuple):
 
     picture: Callable[[State, Sequence[int]], Board]
     """Its charts and texts at a state, curves over the given positions of the prompt."""
-    tables: Callable[[State, str, tuple[int, ...]], Table]
+    tables: frame.Tables
     """Everything that moves with one of its sliders, over the slider's positions."""
     sliders: tuple[str, ...]
     """The slider its charts stand at first, then the others."""
+    form: Callable[[State], frame.Form] = lambda _: None
+    """What of its tables the state itself decides, wherever the sliders go."""
 
     def at(self, state: State) -> Board:
         """The view at a state."""
@@ -29,13 +30,13 @@ class View(NamedTuple):
 
 
 VIEWS = {
-    "one-request": View(one_request.picture, one_request.tables, frame.PROMPT_SLIDERS),
+    "one-request": View(one_request.picture, one_request.tables, frame.PROMPT_SLIDERS, one_request.form_of),
     "critical-length": View(critical_length.picture, critical_length.tables, frame.PROMPT_SLIDERS),
     "next-turn": View(next_turn.picture, next_turn.tables, next_turn.SLIDERS),
-    "wire": View(wire.picture, wire.tables, wire.SLIDERS),
+    "wire": View(wire.picture, wire.tables, wire.SLIDERS, wire.form_of),
     "weighs": View(weighs.picture, weighs.tables, frame.PROMPT_SLIDERS),
     "interconnects": View(interconnects.picture, interconnects.tables, frame.PROMPT_SLIDERS),
-    "sensitivity": View(sensitivity.picture, sensitivity.tables, frame.PROMPT_SLIDERS),
+    "sensitivity": View(sensitivity.picture, sensitivity.tables, frame.PROMPT_SLIDERS, sensitivity.form_of),
     "matrices": View(matrices.picture, matrices.tables, frame.PROMPT_SLIDERS),
     "measured": View(measured.picture, measured.tables, frame.PROMPT_SLIDERS),
 }

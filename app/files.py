@@ -75,7 +75,7 @@ async def _reply(request: Request, name: str, kind: str, *, shared: bool) -> Res
 
     def made() -> Body:
         state = _state(request)
-        plain = content(name, kind, state.query(), _theme(request), explorer, tuple(state.notes), shared=shared)
+        plain = content(name, kind, state.query(), _theme(request), explorer, state.notes, shared=shared)
         return Body.of(plain, policy=chart_policy(plain) if kind == "html" else b"")
 
     try:

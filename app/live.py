@@ -6,11 +6,15 @@ One read-only component serves every chart and text that moves; see `app/static/
 from __future__ import annotations
 
 import hashlib
+import json
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
+from zlib import compress
 
 import streamlit as st
 
@@ -29,10 +33,14 @@ class Slider:
     values: Sequence[int]
     table: Table
 
-    def data(self, names: set[str]) -> dict[str, Any]:
+    def data(self, names: AbstractSet[str]) -> dict[str, Any]:
         """What the browser gets: only columns that are used, those that never change as one value."""
         table = {name: _shortened(self.table[name]) for name in sorted(names & self.table.keys())}
         return {"positions": [str(value) for value in self.values], "table": table}
+
+    def packed(self, names: AbstractSet[str]) -> str:
+        """The same, deflated, as text: a tenth of it, made once for all readers of a table."""
+        return b64encode(compress(_encoded(self.data(names)), 6)).decode()
 
 
 def _shortened(column: list[Any]) -> Any:
@@ -116,19 +124,42 @@ class Board:
             **({} if url is None else {"url": dict(url)}),
         }
 
+    def done(self) -> Picture:
+        """The views as the browser gets them."""
+        names = frozenset(name for view in self.views.values() for name in view["now"])
+        return Picture({key: _encoded(view) for key, view in self.views.items()}, names, dict(self.tables))
+
     def mount(self, *keys: str) -> None:
         """Draw views that were described."""
+        self.done().mount(*keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Views that are described in full: as bytes, so that readers of the same scenario share them."""
+
+    views: Mapping[str, bytes]
+    names: frozenset[str]
+    """Columns that the views take values from."""
+    tables: Mapping[str, str]
+    """The table of each slider that goes with them."""
+
+    def mount(self, *keys: str) -> None:
+        """Draw some of the views where Streamlit stands."""
         for key in keys:
             _mounter()(key=key, data=self.views[key])
 
-    def mount_tables(self, sliders: Sequence[Slider], asked: Mapping[str, Any] | None = None) -> None:
-        """Mount the tables that all views of this run move by; last, so that nothing waits for them.
+    def mount_tables(self, packed: Mapping[str, str], asked: Mapping[str, Any] | None = None) -> None:
+        """Mount the packed tables, by slider, that all views of this run move by; last, so that nothing waits for them.
 
         `asked` says how the browser may ask for the views of another choice before the page answers, if it may.
         """
-        names = {name for view in self.views.values() for name in view["now"]}
-        tables = {slider.key: {"id": self.tables.get(slider.key, ""), **slider.data(names)} for slider in sliders}
-        _mounter()(key="tables", data={"sliders": tables, "asked": dict(asked or {})})
+        tables = {key: {"id": self.tables.get(key, ""), "packed": text} for key, text in packed.items()}
+        _mounter()(key="tables", data=_encoded({"sliders": tables, "asked": dict(asked or {})}))
+
+
+def _encoded(data: Any) -> bytes:
+    return json.dumps(data, allow_nan=False, separators=(",", ":")).encode()
 
 
 def first(table: Table) -> dict[str, Any]:

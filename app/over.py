@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from app.charts.spec import Table
+from kvmodel.errors import KvModelError
 from kvmodel.evaluate import amounts_of, sweep
 from kvmodel.plan import Plan, plan_of
 from kvmodel.progress import Amounts
@@ -60,10 +61,13 @@ class Over:
     """Plain numbers, a row a value."""
 
     tables: dict[str, Table] = field(default_factory=dict)
-    """Tables made so far, by name."""
+    """Tables made so far, by name; shared by scenarios that differ in the field alone."""
 
     def table(self, name: str, make: Callable[[Over], Table]) -> Table:
-        """A table over the values, made once: readers share what they look at."""
+        """A table over the values, made once: readers share what they look at.
+
+        What in it follows from where the scenario itself stands (an order, a choice) belongs in the name.
+        """
         if name not in self.tables:
             self.tables[name] = make(self)
         return self.tables[name]
@@ -73,12 +77,26 @@ class Over:
         return replace(amounts_of(self.scenario), **{self.field: self.values[index]})
 
 
-@lru_cache(maxsize=48)
 def evaluate_over(scenario: Scenario, field: str, values: tuple[int, ...]) -> Over:
-    """Evaluate a scenario over a field's values, its own among them."""
+    """Evaluate a scenario over a field's values, its own among them: once for all that differ in the field alone."""
+    found, own = over_values(moved(scenario, field, values[-1]), field, values), getattr(scenario, field)
+    return replace(found, scenario=scenario, at=values.index(own))
+
+
+def moved(scenario: Scenario, field: str, value: int) -> Scenario:
+    """The scenario with another value of a field; as it is where that value does not go with the rest."""
+    try:
+        return scenario.with_changes(**{field: value})
+    except KvModelError:
+        return scenario
+
+
+@lru_cache(maxsize=32)
+def over_values(scenario: Scenario, field: str, values: tuple[int, ...]) -> Over:
+    """A scenario that stands at the last of the values, evaluated at each."""
     swept = sweep(scenario, **{field: np.asarray(values)})
     rows = [swept.at(i) for i in range(len(values))]
-    return Over(scenario, field, values, values.index(getattr(scenario, field)), plan_of(scenario), swept, rows)
+    return Over(scenario, field, values, len(values) - 1, plan_of(scenario), swept, rows)
 
 
 def nearest(values: Sequence[int], wanted: Any) -> int:

@@ -69,7 +69,7 @@ def read(state: State, session: Session, sliders: Sequence[str]) -> State:
         changes["kv_dtype"] = Scenario.model_fields["kv_dtype"].default
     scenario = _changed(state.scenario, changes, notes)
     scenario = _changed(scenario, {"overlap": _overlap(session, scenario)}, notes)
-    return replace(state.with_values(beside), scenario=scenario, notes=[*state.notes, *notes])
+    return replace(state.with_values(beside), scenario=scenario, notes=(*state.notes, *notes))
 
 
 def _unfolded(view: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 from zlib import crc32
 
 from app.compare_command import DEFAULTS, MAX_QUERY
+from app.over import moved
 from app.seen import Seen
 from kvmodel.errors import KvModelError, UnknownNameError
 from kvmodel.plan import plan_of
@@ -36,13 +37,13 @@ def record_of(name: str) -> type[Inputs]:
     return BESIDE[name][1] if name in BESIDE else Scenario
 
 
-@dataclass
+@dataclass(frozen=True)
 class State:
     """What a session has chosen: a scenario, a turn, the traffic, what is looked at, what is pinned; and notes of what was not used."""
 
     scenario: Scenario = field(default_factory=Scenario)
     turn: Turn = field(default_factory=Turn)
-    notes: list[str] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
     traffic: Traffic = field(default_factory=Traffic)
     seen: Seen = field(default_factory=Seen)
     pin: State | None = None
@@ -77,11 +78,17 @@ class State:
 
     def bare(self) -> State:
         """The state without its notes."""
-        return replace(self, notes=[])
+        return replace(self, notes=())
 
     def pinned(self) -> State:
         """The state with itself as the pin."""
         return replace(self, pin=replace(self.bare(), pin=None, seen=Seen()))
+
+    def moved(self, slider: str, value: int) -> State:
+        """The state without its notes, one slider at another of its values if that goes with the rest."""
+        if slider in BESIDE:
+            return self.bare().with_values({slider: value})
+        return replace(self.bare(), scenario=moved(self.scenario, slider, value))
 
     def unpinned(self) -> State:
         """The state without a pin."""
@@ -120,7 +127,7 @@ def from_link(parameters: Mapping[str, str]) -> State:
             try:
                 state = _accept(state, {name: text})
             except KvModelError as error:
-                state.notes.append(_note(state, name, text, error))
+                state = replace(state, notes=(*state.notes, _note(state, name, text, error)))
     return _with_pin(state, parameters[PIN]) if PIN in parameters else state
 
 
@@ -143,9 +150,9 @@ def _with_pin(state: State, text: str) -> State:
     try:
         pin = pin_of(text)
     except KvModelError as error:
-        return replace(state, notes=[*state.notes, f"The address asked for pin={_cut(text)}. {_sentence(error)}. Nothing is pinned."])
+        return replace(state, notes=(*state.notes, f"The address asked for pin={_cut(text)}. {_sentence(error)}. Nothing is pinned."))
     notes = [note.replace("The address asked", "In the pin, the address asked", 1) for note in pin.notes]
-    return replace(state, notes=[*state.notes, *notes], pin=pin.bare())
+    return replace(state, notes=(*state.notes, *notes), pin=pin.bare())
 
 
 def _accept(state: State, texts: Mapping[str, str]) -> State:

@@ -2,12 +2,13 @@
 
 Every input is turned by itself, its other values as the scenario has them: halved and doubled for what it moves,
 and out to `REACH` times either way for where what bounds the transfer, or the gap's mark of TTFT, changes. Values at
-which it flips are found by bisection, to the whole number or to one part in 10,000.
+which it flips are narrowed down to, to the whole number or to one part in 10,000.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,10 @@ WHOLE = ("prompt_tokens", "batch", "decode_batch", "shared_by", "decode_held_tok
 REACH = 64.0
 """How many times smaller or larger an input is tried."""
 _STEPS = 24
+_PARTS = 16
+"""Parts into which the interval of a flip is cut at once."""
+_NARROWINGS = (5, 10)
+"""How often it is cut: until a ratio is exact to a millionth, and until two whole numbers are neighbours."""
 BOUNDS = ("nothing", "hidden", "link", "exposed")
 
 
@@ -86,12 +91,29 @@ def sensitivity(scenario: Scenario, **arrays: Any) -> tuple[Turned, ...]:
     return tuple(_turned(scenario, fields, base, name) for name in INPUTS)
 
 
+@lru_cache(maxsize=256)
+def order_of(scenario: Scenario) -> tuple[str, ...]:
+    """Inputs by the seconds between the first token at half and at twice of them, the most first."""
+    fields, spread = {"batch": np.array([scenario.batch])}, {}
+    base = sweep(scenario, **fields)
+    for name in INPUTS:
+        _, _, (half, twice) = _moved(scenario, fields, base, name, _now(scenario, fields, base, name))
+        spread[name] = abs(float(twice[0] - half[0]))
+    return tuple(sorted(INPUTS, key=lambda name: -spread[name]))
+
+
 def _turned(scenario: Scenario, fields: dict[str, Array], base: Evaluation, name: str) -> Turned:
     now = _now(scenario, fields, base, name)
-    half, twice = (_allowed(scenario, fields, name, value) for value in (now / 2, _more(scenario, fields, name, now)))
-    moved = [np.asarray(_at(scenario, fields, name, value).ttft_seconds) - np.asarray(base.ttft_seconds) for value in (half, twice)]
+    half, twice, moved = _moved(scenario, fields, base, name, now)
     at, up, would = _flip(scenario, fields, name, now, base)
     return Turned(name, now, half, twice, moved[0], moved[1], at, up, would)
+
+
+def _moved(scenario: Scenario, fields: dict[str, Array], base: Evaluation, name: str, now: Array) -> tuple[Array, Array, list[Array]]:
+    """(half, twice, seconds by which each moves the first token)."""
+    half, twice = (_allowed(scenario, fields, name, value) for value in (now / 2, _more(scenario, fields, name, now)))
+    moved = [np.asarray(_at(scenario, fields, name, value).ttft_seconds) - np.asarray(base.ttft_seconds) for value in (half, twice)]
+    return half, twice, moved
 
 
 def _more(scenario: Scenario, fields: dict[str, Array], name: str, now: Array) -> Array:
@@ -174,17 +196,29 @@ def _side(scenario: Scenario, fields: dict[str, Array], name: str, now: Array, o
     any_ = differs.any(axis=1)
     far = grid[rows, first]
     near = np.where(first > 0, grid[rows, np.maximum(first - 1, 0)], now)
-    for _ in range(40 if name in WHOLE else 20):
-        middle = np.floor((near + far) / 2) if name in WHOLE else np.sqrt(np.maximum(near, 1e-300) * far)
-        middle = np.where(any_, middle, far)
-        flipped = _verdict(_at(scenario, fields, name, middle)) != own
-        done = (middle == near) | (middle == far)
-        near, far = np.where(flipped | done, near, middle), np.where(flipped & ~done, middle, far)
-        if bool(np.all(done | ~any_)):
+    near = np.where(any_, near, far)
+    for _ in range(_NARROWINGS[name in WHOLE]):
+        if bool(np.all(np.abs(far - near) <= (1 if name in WHOLE else 0))):
             break
+        inner = _between(near, far, whole=name in WHOLE)
+        flipped = _verdict(_at(scenario, fields, name, inner)) != own[:, None]
+        at, some = np.argmax(flipped, axis=1), flipped.any(axis=1)
+        last = np.where(at > 0, inner[rows, np.maximum(at - 1, 0)], near)
+        near, far = np.where(some, last, inner[:, -1]), np.where(some, inner[rows, at], far)
     far = _allowed(scenario, fields, name, far)
     new = _verdict(_at(scenario, fields, name, far))
     return np.where(any_ & (new != own), far, np.nan), new
+
+
+def _between(near: Array, far: Array, *, whole: bool) -> Array:
+    """Values from near to far, both left out: evenly spread, by ratio where the input is no whole number."""
+    parts = np.arange(1, _PARTS) / _PARTS
+    if whole:
+        even: Array = near[:, None] + np.trunc((far - near)[:, None] * parts)
+        return even
+    start = np.maximum(near, 1e-300)[:, None]
+    by_ratio: Array = start * (far[:, None] / start) ** parts
+    return by_ratio
 
 
 def _held(scenario: Scenario, fields: dict[str, Array], now: Array, up: bool) -> Array:

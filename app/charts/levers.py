@@ -89,10 +89,10 @@ def _halved(scenario: Scenario) -> Callable[[Any], Evaluation]:
     return run
 
 
-def levers_table(over: Over) -> Table:
-    """Bars over the positions, largest change at the scenario's own position first."""
+def levers_table(over: Over, order: Sequence[str]) -> Table:
+    """Bars over the positions, levers in the given order of names."""
     arrays = {over.field: np.asarray(over.values)}
-    found = ranked(over)
+    found = sorted((lever for lever in levers(over.scenario) if lever.name in order), key=lambda lever: order.index(lever.name))
     base = np.asarray(over.swept.ttft_seconds)
     terms = {"prefill": "prefill.seconds", "exposed": "gap_seconds", "decode": "decode.step_seconds"}
     changes, meanings = [], []

@@ -33,8 +33,8 @@ def pipelining_table(over: Over, overlaps: Sequence[str]) -> Table:
     gaps = {o: np.broadcast_to(gap, tokens.shape) for o, gap in gaps.items()}
     mine = np.broadcast_to(np.asarray(over.swept.gap_seconds), tokens.shape)
     own = over.plan.overlap
-    best = min(overlaps, key=lambda o: float(gaps[o][over.at]))
-    sentences = [_sentence(own, best, a, s, b) for a, s, b in zip(mine, gaps["serial"], gaps[best], strict=True)]
+    best = [min(overlaps, key=lambda o: float(gaps[o][i])) for i in range(len(tokens))]
+    sentences = [_sentence(own, b, float(mine[i]), float(gaps["serial"][i]), float(gaps[b][i])) for i, b in enumerate(best)]
     table: Table = {
         "p.tokens": list(over.values),
         "p.x": [round(math.log10(v), 5) for v in over.values],

@@ -45,11 +45,6 @@ def tornado_table(scenario: Scenario, field: str, values: Sequence[int], order: 
     return {name: [frame[name] for frame in frames] for name in frames[0]}
 
 
-def order_of(scenario: Scenario) -> tuple[str, ...]:
-    """Inputs by how much they move at the scenario itself, most first."""
-    return tuple(turned.field for turned in sorted(sensitivity(scenario), key=lambda turned: -float(turned.spread[0])))
-
-
 def _frame(rows: Sequence[Turned], i: int) -> dict[str, Any]:
     changes = [(float(turned.half_seconds[i]), float(turned.twice_seconds[i])) for turned in rows]
     low, high = min(0.0, *(min(pair) for pair in changes)), max(0.0, *(max(pair) for pair in changes))

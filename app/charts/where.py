@@ -50,9 +50,9 @@ def rows_of(scenario: Scenario, pinned: Scenario | None = None) -> list[str]:
     return [key for key in NAMES if key in there]
 
 
-def where_table(over: Over, pinned: Scenario | None = None) -> Table:
+def where_table(over: Over, rows: Sequence[str], pinned: Scenario | None = None) -> Table:
     """Columns of the bars over a slider's positions; rows are the same at each, and axes reach to the pinned scenario's bars."""
-    rows, arrays = rows_of(over.scenario, pinned), {over.field: np.asarray(over.values)}
+    arrays = {over.field: np.asarray(over.values)}
     farthest = max(_ends(pinned, rows)) if pinned else 0.0
     size = len(over.values)
     mine = _spread(terms_of(over.scenario, amounts_of(over.scenario, **arrays)), rows, size)

@@ -275,12 +275,24 @@ function position(slider) {
   return text == null ? undefined : { slider, text, at: store.sliders[slider]?.positions.indexOf(text) ?? -1 };
 }
 
+// The page sends a table deflated, as text; one that came before is not unpacked again.
+async function unpacked(text) {
+  const bytes = Uint8Array.from(atob(text), character => character.charCodeAt(0));
+  const found = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+  return { ...found, packed: text };
+}
+
 class Tables {
-  update(data) {
+  async update(data) {
+    this.latest = data;
+    const known = Object.values(store.sliders), sliders = Object.entries(data.sliders);
+    const ready = sliders.map(([, one]) => (one.packed ? known.find(old => old.packed === one.packed) ?? unpacked(one.packed) : one));
+    const tables = ready.some(one => one instanceof Promise) ? await Promise.all(ready) : ready;
+    if (this.latest !== data) return;
     this.close();
-    store.sliders = data.sliders;
+    store.sliders = Object.fromEntries(sliders.map(([slider, { id }], k) => [slider, { ...tables[k], id }]));
     store.asked = data.asked;
-    this.observers = Object.keys(data.sliders).flatMap(slider => this.observe(slider));
+    this.observers = Object.keys(store.sliders).flatMap(slider => this.observe(slider));
     bus.dispatchEvent(new Event("tables"));
   }
 
@@ -300,7 +312,10 @@ class Tables {
     return [observer];
   }
 
-  close() { this.observers?.forEach(observer => observer.disconnect()); }
+  close() {
+    this.observers?.forEach(observer => observer.disconnect());
+    this.observers = [];
+  }
 }
 
 // The address names the scenario; keys that are not the scenario's (embed, theme) stay.
@@ -316,7 +331,7 @@ const views = new WeakMap(); // by root: a View, or the page's Tables
 export function mount(root, data) {
   if (!views.has(root)) views.set(root, data.sliders ? new Tables() : new View(root));
   views.get(root).update(data);
-  return () => { views.get(root)?.close(); views.delete(root); };
+  return () => { const gone = views.get(root); if (gone) gone.latest = undefined; gone?.close(); views.delete(root); };
 }
 
-export default ({ data, parentElement }) => mount(parentElement.querySelector(".liveview"), data);
+export default ({ data, parentElement }) => mount(parentElement.querySelector(".liveview"), JSON.parse(new TextDecoder().decode(data)));

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -16,6 +15,7 @@ from app.live import Board, at_value, block
 from app.over import evaluate_over
 from app.state import State
 from app.views import frame
+from app.views.frame import Form
 from kvmodel.scenario import Scenario
 
 HOW = (
@@ -33,7 +33,7 @@ def show() -> None:
     """Draw the view: the chart first, then the answer, then the controls and the rest."""
     here = frame.frame("critical-length")
     positions = controls.slider_values(here.state, "prompt_tokens")
-    board = picture(here.state, positions)
+    board = frame.pictured(picture, here.state.bare(), positions)
     with here.figure:
         board.mount("critical_view")
     with here.answer:
@@ -44,7 +44,7 @@ def show() -> None:
         board.mount("links_view")
     with right:
         board.mount("ratio_view")
-    frame.show_inputs(board, here, partial(tables, here.state))
+    frame.show_inputs(board, here, tables)
 
 
 def picture(state: State, positions: Sequence[int]) -> Board:
@@ -69,7 +69,7 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     return board
 
 
-def tables(state: State, name: str, values: tuple[int, ...]) -> Table:
+def tables(state: State, name: str, values: tuple[int, ...], _: Form = None) -> Table:
     """Everything that moves with a slider, over its positions: the batch moves nothing before it is let go."""
     return table_of(state.scenario, values) if name == "prompt_tokens" else {}
 

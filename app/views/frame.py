@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import streamlit as st
@@ -13,7 +14,7 @@ from app.answers import SUPPOSED
 from app.charts.pinned import pin_blocks, pin_table
 from app.charts.scale import TOKEN_TICKS
 from app.charts.spec import Table, at
-from app.live import Board, Slider, block, first, static_block
+from app.live import Board, Picture, Slider, block, first, static_block
 from app.over import COUNTED
 from app.state import TURN_FIELDS, URL_KEYS, State, from_link
 from app.views import explain
@@ -29,6 +30,10 @@ from kvmodel.results import Remedy
 from kvmodel.scenario import Scenario
 
 PROMPT_SLIDERS = ("prompt_tokens", "batch")
+Form = Hashable
+"""What a view's tables take from where the scenario itself stands, such as the order of its rows."""
+Tables = Callable[[State, str, tuple[int, ...], Form], Table]
+"""Everything a view shows, over a slider's positions; without a form, that of the state itself."""
 SAYS_ITSELF = ("one-request",)
 """Views whose sentence says that a scenario is infeasible."""
 
@@ -52,15 +57,7 @@ class Frame:
 
     def infeasible(self) -> list[Any]:
         """Why the scenario is infeasible, and what would make each side fit; the reason where no sentence of the view's says it."""
-        view, scenario = st.session_state["view"], self.state.whole() if "delta_tokens" in self.sliders else self.state.scenario
-        if view == "weighs":
-            refusal = plan_of(scenario).refusal
-            return [f"Engines refuse this layout: {refusal}."] if refusal else []
-        reason = evaluate(scenario).reason
-        if not reason:
-            return []
-        why = "" if view in SAYS_ITSELF else f"{_upper(reason)}. "
-        return [block("div", block("p", f"{why}{SUPPOSED}"), *ways_blocks(remedies(scenario)), class_="kv-notice", role="alert")]
+        return infeasible(st.session_state["view"], self.state.whole() if "delta_tokens" in self.sliders else self.state.scenario)
 
     def draw_inputs(self) -> dict[str, Any]:
         """Draw notices and controls; returns the places of the sliders' heads. Called after the chart, so that it comes first."""
@@ -71,6 +68,19 @@ class Frame:
         with self.more:
             controls.draw_more(self.state, st.session_state["view"])
         return heads
+
+
+@lru_cache(maxsize=256)
+def infeasible(view: str, scenario: Scenario) -> list[Any]:
+    """Why a scenario is infeasible, as a view says it, and what would make each side fit."""
+    if view == "weighs":
+        refusal = plan_of(scenario).refusal
+        return [f"Engines refuse this layout: {refusal}."] if refusal else []
+    reason = evaluate(scenario).reason
+    if not reason:
+        return []
+    why = "" if view in SAYS_ITSELF else f"{_upper(reason)}. "
+    return [block("div", block("p", f"{why}{SUPPOSED}"), *ways_blocks(remedies(scenario)), class_="kv-notice", role="alert")]
 
 
 def frame(view: str, sliders: Sequence[str] = ("batch", "prompt_tokens")) -> Frame:
@@ -173,7 +183,14 @@ def head_table(name: str, values: Sequence[int]) -> Table:
     return {f"head.{name}": [count_text(v) for v in values]}
 
 
-def show_slider_head(board: Board, place: Any, name: str, values: Sequence[int], value: int) -> None:
+@lru_cache(maxsize=128)
+def pictured(picture: Callable[[State, Sequence[int]], Board], state: State, positions: tuple[int, ...] = ()) -> Picture:
+    """A view's charts and texts at a state, without its notes: described once for all readers of the same."""
+    return picture(state, positions).done()
+
+
+@lru_cache(maxsize=512)
+def slider_head(name: str, values: tuple[int, ...], value: int, table: str) -> Picture:
     """Label, live value and ticks of a slider."""
     counted = name in COUNTED
     ticks = [v for v in ((1, 8, 64, 256, 1024) if counted else TOKEN_TICKS) if v in values]
@@ -182,24 +199,42 @@ def show_slider_head(board: Board, place: Any, name: str, values: Sequence[int],
     ]
     head = block("div", block("span", controls.label_of(name)), block("b", at(f"head.{name}")), class_="kv-slider-head")
     scale = block("div", *marks, class_="kv-slider-ticks", aria_hidden="true")
-    key = f"head_view_{name}"
-    board.view(key, [head, scale], {f"head.{name}": count_text(value)})
-    with place:
-        board.mount(key)
+    board = Board(name, value, {name: table})
+    board.view(head_key(name), [head, scale], {f"head.{name}": count_text(value)})
+    return board.done()
 
 
-def show_inputs(board: Board, here: Frame, table_of: Callable[[str, tuple[int, ...]], Table]) -> None:
-    """The controls, then the table over each slider's positions: `table_of` makes it from name and positions."""
-    draw_pin(here.actions, here.pinned, board, here.state)
-    heads, sliders = here.draw_inputs(), []
-    for name in here.sliders:
-        values = controls.slider_values(here.state, name)
-        show_slider_head(board, heads[name], name, values, here.state.value(name))
-        around = pin_table(here.state, name, values) | head_table(name, values) | context_table(here.state, name, values)
-        sliders.append(Slider(name, values, table_of(name, values) | around))
-    board.mount_tables(sliders, asked(here))
+def head_key(name: str) -> str:
+    """Key of a slider's head."""
+    return f"head_view_{name}"
+
+
+def show_inputs(drawn: Picture, here: Frame, tables: Tables, form: Form = None) -> None:
+    """The controls, then the table over each slider's positions: `tables` makes it from state, name and positions.
+
+    What in a view's tables follows from where the sliders stand is said by `form`; the rest is shared by all
+    who differ in the slider alone.
+    """
+    draw_pin(here.actions, here.pinned, drawn, here.state)
+    heads, state = here.draw_inputs(), here.state
+    values = {name: controls.slider_values(state, name) for name in here.sliders}
+    names = drawn.names
+    for name, positions in values.items():
+        head = slider_head(name, positions, state.value(name), drawn.tables[name])
+        with heads[name]:
+            head.mount(head_key(name))
+        names |= head.names
+    packed = {name: packed_table(tables, state.moved(name, of[-1]), name, of, form, names) for name, of in values.items()}
+    drawn.mount_tables(packed, asked(here))
     with here.explain:
         explain.draw()
+
+
+@lru_cache(maxsize=512)
+def packed_table(tables: Tables, state: State, name: str, values: tuple[int, ...], form: Form, names: frozenset[str]) -> str:
+    """The table over a slider's positions as the browser gets it: the view's, the pin's and the slider's own."""
+    around = pin_table(state, name, values) | head_table(name, values) | context_table(state, name, values)
+    return Slider(name, values, tables(state, name, values, form) | around).packed(names)
 
 
 def asked(here: Frame) -> dict[str, Any]:

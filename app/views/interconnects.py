@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from app.charts import interconnects
 from app.charts.spec import Table, at
 from app.live import Board, block, first
 from app.state import State
 from app.views import frame
+from app.views.frame import Form
 
 NOTE = (
     "A cell is the time all bytes of so many prompts take on a link, hidden or not, under the engine and lanes chosen; "
@@ -20,12 +20,12 @@ NOTE = (
 def show() -> None:
     """Draw the view at the scenario itself, the cells first; then send the tables to drag by."""
     here = frame.frame("interconnects")
-    board = picture(here.state)
+    board = frame.pictured(picture, here.state.bare())
     with here.figure:
         board.mount("interconnects_view")
     with here.answer:
         board.mount("answer_view")
-    frame.show_inputs(board, here, partial(tables, here.state))
+    frame.show_inputs(board, here, tables)
 
 
 def picture(state: State, _: Sequence[int] = ()) -> Board:
@@ -48,7 +48,7 @@ def _key() -> dict[str, object]:
     return block("p", block("span", "Decode steps per handoff"), *swatches, class_="kv-key")
 
 
-def tables(state: State, name: str, values: tuple[int, ...]) -> Table:
+def tables(state: State, name: str, values: tuple[int, ...], _: Form = None) -> Table:
     """Everything the view shows, over a slider's positions."""
     scenario, own = state.scenario, [state.scenario.prompt_tokens] * len(values)
     if name == "batch":

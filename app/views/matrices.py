@@ -14,13 +14,14 @@ from app.live import Board, at_value, block
 from app.over import Over, evaluate_over
 from app.state import State
 from app.views import frame
+from app.views.frame import Form
 from kvmodel.plan import plan_of
 
 
 def show() -> None:
     """Draw the view: the pictures first, then the answer, then the choice of a layer and the rest."""
     here = frame.frame("matrices")
-    board = picture(here.state, controls.slider_values(here.state, "prompt_tokens"))
+    board = frame.pictured(picture, here.state.bare(), controls.slider_values(here.state, "prompt_tokens"))
     with here.figure:
         chosen = st.container(key="overlap_row")
         left, right = st.columns([1.85, 1], gap="medium")
@@ -34,7 +35,7 @@ def show() -> None:
         board.mount("phases_view", "tensors_view", "operations_view")
     with chosen:
         controls.draw_layer(here.state)
-    frame.show_inputs(board, here, partial(tables, here.state))
+    frame.show_inputs(board, here, tables)
 
 
 def picture(state: State, positions: Sequence[int]) -> Board:
@@ -59,7 +60,7 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     return board
 
 
-def tables(state: State, name: str, values: tuple[int, ...]) -> Table:
+def tables(state: State, name: str, values: tuple[int, ...], _: Form = None) -> Table:
     """Everything that moves with a slider, over its positions."""
     return _table(evaluate_over(state.scenario, name, values), _index(state))
 

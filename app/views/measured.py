@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -15,6 +14,7 @@ from app.live import Board, block, first
 from app.over import evaluate_over
 from app.state import State
 from app.views import frame
+from app.views.frame import Form
 from kvmodel import Scenario, registry, sweep
 
 HOW = (
@@ -29,7 +29,7 @@ MISSES = "Rows the model misses by more than 25\u202f% are listed first."
 def show() -> None:
     """Draw the view: the chart first, then the answer, then the filter and the rest."""
     here = frame.frame("measured")
-    board = picture(here.state)
+    board = frame.pictured(picture, here.state.bare())
     with here.figure:
         filters, chart = st.container(key="overlap_row"), st.container()
     with chart:
@@ -40,10 +40,10 @@ def show() -> None:
         board.mount("residual_view", "rows_view")
     with filters:
         controls.draw_filters(here.state)
-    frame.show_inputs(board, here, partial(tables, here.state))
+    frame.show_inputs(board, here, tables)
 
 
-def tables(state: State, name: str, values: tuple[int, ...]) -> Table:
+def tables(state: State, name: str, values: tuple[int, ...], _: Form = None) -> Table:
     """Where your scenario stands, over a slider's positions."""
     return measured.you_table(evaluate_over(state.scenario, name, values))
 

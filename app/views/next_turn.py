@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from app.charts import flow, turn, turn_bars
 from app.charts.pinned import HOLLOW
@@ -11,6 +10,7 @@ from app.charts.spec import Table, at
 from app.live import Board, block, first
 from app.state import State
 from app.views import frame
+from app.views.frame import Form
 from kvmodel.display import count_text
 from kvmodel.plan import plan_of
 
@@ -24,12 +24,12 @@ NOTE = (
 def show() -> None:
     """Draw the view at the turn itself, the pictures first; then send the tables to drag by."""
     here = frame.frame("next-turn", ("history_tokens", "delta_tokens"))
-    board = picture(here.state)
+    board = frame.pictured(picture, here.state.bare())
     with here.figure:
         board.mount("flow_view", "bars_view")
     with here.answer:
         board.mount("answer_view")
-    frame.show_inputs(board, here, partial(tables, here.state))
+    frame.show_inputs(board, here, tables)
 
 
 def picture(state: State, _: Sequence[int] = ()) -> Board:
@@ -43,7 +43,7 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     return board
 
 
-def tables(state: State, name: str, values: tuple[int, ...]) -> Table:
+def tables(state: State, name: str, values: tuple[int, ...], _: Form = None) -> Table:
     """Everything the view shows, over a slider's positions."""
     rows = turn.turn_rows(state, name, values)
     return turn.turn_table(rows) | flow.flow_table(rows) | turn_bars.bars_table(rows, _pinned(state))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import streamlit as st
 
@@ -17,6 +17,7 @@ from app.live import Board, block, first
 from app.over import Over, evaluate_over
 from app.state import State
 from app.views import frame
+from app.views.frame import Form
 from kvmodel import registry
 from kvmodel.records.base import Sourced
 from kvmodel.scenario import Scenario
@@ -42,10 +43,19 @@ MEMORY = (
 LEFT_OUT = "Left out: queueing, routing, the network outside the link. A calculation, not a measurement."
 
 
+class Drawn(NamedTuple):
+    """What of the view the scenario itself decides, wherever its sliders go."""
+
+    magnified: bool
+    """Whether the exposed part is so small that it is magnified."""
+    order: tuple[str, ...]
+    """What would change the first token, by name, the most first."""
+
+
 def show() -> None:
     """Draw the view at the scenario itself, the chart first; then send the tables to drag by."""
     here = frame.frame("one-request")
-    scenario, board = here.state.scenario, picture(here.state)
+    scenario, board = here.state.scenario, frame.pictured(picture, here.state.bare())
     with here.figure:
         overlap, chart = st.container(key="overlap_row"), st.container()
     with chart:
@@ -62,7 +72,7 @@ def show() -> None:
         board.mount("behind_view")
     with overlap:
         controls.draw_overlap(scenario)
-    frame.show_inputs(board, here, partial(tables, here.state))
+    frame.show_inputs(board, here, tables, form_of(here.state))
 
 
 def picture(state: State, _: Sequence[int] = ()) -> Board:
@@ -83,12 +93,22 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     return board
 
 
-def tables(state: State, name: str, values: tuple[int, ...]) -> Table:
+def form_of(state: State) -> Drawn:
+    """What the scenario itself decides: whether the exposed part is magnified, and the order of what would change."""
+    return _drawn(state.scenario)
+
+
+@lru_cache(maxsize=512)
+def _drawn(scenario: Scenario) -> Drawn:
+    one = _alone(scenario)
+    return Drawn(timeline.is_small(one.rows[0]), tuple(lever.name for lever in levers.ranked(one)))
+
+
+def tables(state: State, name: str, values: tuple[int, ...], form: Form = None) -> Table:
     """Everything that moves with a slider, over its positions."""
-    magnified = timeline.is_small(_alone(state.scenario).rows[0])
-    over = evaluate_over(state.scenario, name, values)
+    over, drawn = evaluate_over(state.scenario, name, values), form if isinstance(form, Drawn) else form_of(state)
     pinned = {} if state.pin is None else ghost.timeline_pin_table(_moments(_alone(state.pin.scenario))[0], _moments(over))
-    return tables_of(over, magnified=magnified) | pinned
+    return tables_of(over, drawn) | pinned
 
 
 def _moments(over: Over) -> list[timeline.Moment]:
@@ -99,14 +119,14 @@ def _alone(scenario: Scenario) -> Over:
     return evaluate_over(scenario, "prompt_tokens", (scenario.prompt_tokens,))
 
 
-def tables_of(over: Over, *, magnified: bool) -> Table:
+def tables_of(over: Over, drawn: Drawn) -> Table:
     """Everything the view shows, over a slider's positions."""
     return {
         **over.table("answer", request.answer_table),
         **over.table("sum", request.sum_table),
         **over.table("behind", request.behind_table),
-        **over.table("levers", levers.levers_table),
-        **over.table(f"timeline {magnified}", lambda o: timeline.timeline_table(_moments(o), magnified=magnified)),
+        **over.table(f"levers {drawn.order}", lambda o: levers.levers_table(o, drawn.order)),
+        **over.table(f"timeline {drawn.magnified}", lambda o: timeline.timeline_table(_moments(o), magnified=drawn.magnified)),
     }
 
 

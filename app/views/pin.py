@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from app import reading
-from app.live import Board
+from app.live import Picture
 from app.state import State
 
 _ASKED = "pin_asked"
@@ -26,7 +26,7 @@ def acted(state: State, session: MutableMapping[str, Any]) -> State:
     return _DONE[asked](state) if asked in _DONE else state
 
 
-def draw(actions: Any, box: Any, board: Board, state: State) -> None:
+def draw(actions: Any, box: Any, drawn: Picture, state: State) -> None:
     """The Pin button, and the box of what is pinned, with Swap and Unpin; a frame of another page has no buttons."""
     with_buttons = not st.context.is_embedded
     if with_buttons:
@@ -34,7 +34,7 @@ def draw(actions: Any, box: Any, board: Board, state: State) -> None:
     if state.pin is None:
         return
     with box.container(border=True, key="pin_box"):
-        board.mount("pinned_view")
+        drawn.mount("pinned_view")
         if with_buttons:
             row = st.container(horizontal=True, key="pin_buttons")
             _button(row, "Swap", "swap", "Show the pinned scenario and pin this one")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from app.charts import tornado
 from app.charts.spec import Table
 from app.live import Board, block, first
 from app.state import State
 from app.views import frame
+from app.views.frame import Form
+from kvmodel.sensitivity import order_of
 
 NOTE = (
     "Each input is turned by itself, all others as they are: solid is half of it, pale is twice, out from the first token as it is "
@@ -21,20 +22,20 @@ NOTE = (
 def show() -> None:
     """Draw the view at the scenario itself, the chart first; then send the tables to drag by."""
     here = frame.frame("sensitivity")
-    board = picture(here.state)
+    board = frame.pictured(picture, here.state.bare())
     with here.figure:
         board.mount("tornado_view")
     with here.answer:
         board.mount("answer_view")
     with here.rest:
         board.mount("turned_view")
-    frame.show_inputs(board, here, partial(tables, here.state))
+    frame.show_inputs(board, here, tables, form_of(here.state))
 
 
 def picture(state: State, _: Sequence[int] = ()) -> Board:
     """The view's chart and table, at the scenario itself."""
     scenario, board = state.scenario, frame.board_of(state, frame.PROMPT_SLIDERS)
-    order = tornado.order_of(scenario)
+    order = order_of(scenario)
     now = first(tables(state, "prompt_tokens", (scenario.prompt_tokens,)))
     board.view("tornado_view", [tornado.tornado_figure(order)], now)
     listed = [block("h2", "Where it flips", class_="kv-h2"), tornado.flips_block(order), block("p", NOTE, class_="kv-note")]
@@ -43,6 +44,11 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     return board
 
 
-def tables(state: State, name: str, values: tuple[int, ...]) -> Table:
-    """Everything the view shows, over a slider's positions; rows stay in the scenario's own order."""
-    return tornado.tornado_table(state.scenario, name, values, tornado.order_of(state.scenario))
+def form_of(state: State) -> tuple[str, ...]:
+    """Inputs by how much they move, the most first."""
+    return order_of(state.scenario)
+
+
+def tables(state: State, name: str, values: tuple[int, ...], form: Form = None) -> Table:
+    """Everything the view shows, over a slider's positions; rows stay in the scenario's own order, or that of `form`."""
+    return tornado.tornado_table(state.scenario, name, values, form if isinstance(form, tuple) else form_of(state))

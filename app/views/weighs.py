@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from app import controls, own_config
@@ -14,6 +13,7 @@ from app.live import Board, at_value, block
 from app.over import evaluate_over
 from app.state import State
 from app.views import frame
+from app.views.frame import Form
 from kvmodel.plan import plan_of
 from kvmodel.scenario import Scenario
 
@@ -27,7 +27,7 @@ def show() -> None:
     own_config.take()
     here = frame.frame("weighs")
     positions = controls.slider_values(here.state, "prompt_tokens")
-    board = picture(here.state, positions)
+    board = frame.pictured(picture, here.state.bare(), positions)
     with here.figure:
         board.mount("growth_view", "layers_view")
     with here.answer:
@@ -35,7 +35,7 @@ def show() -> None:
     with here.rest:
         board.mount("ranks_view", "models_view")
         own_config.draw()
-    frame.show_inputs(board, here, partial(tables, here.state))
+    frame.show_inputs(board, here, tables)
 
 
 def picture(state: State, positions: Sequence[int]) -> Board:
@@ -65,7 +65,7 @@ def every_model(state: State) -> list[dict[str, Any]]:
     ]
 
 
-def tables(state: State, name: str, values: tuple[int, ...]) -> Table:
+def tables(state: State, name: str, values: tuple[int, ...], _: Form = None) -> Table:
     """Everything that moves with a slider, over its positions: bytes of one request do not depend on the batch."""
     return table_of(state.scenario, values) if name == "prompt_tokens" else {}
 

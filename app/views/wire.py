@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import streamlit as st
 
@@ -15,6 +14,7 @@ from app.live import Board, at_value, block, first
 from app.over import evaluate_over
 from app.state import State
 from app.views import frame
+from app.views.frame import Form
 from kvmodel import registry
 from kvmodel.plan import plan_of
 from kvmodel.scenario import Scenario
@@ -34,7 +34,7 @@ def show() -> None:
     """Draw the view: the chart first, then the answer, then the controls and the rest."""
     here = frame.frame("wire", ("in_flight", "prompt_tokens"))
     positions = controls.slider_values(here.state, "prompt_tokens")
-    board = picture(here.state, positions)
+    board = frame.pictured(picture, here.state.bare(), positions)
     with here.figure:
         overlap, chart = st.container(key="overlap_row"), st.container()
     with chart:
@@ -50,14 +50,16 @@ def show() -> None:
         board.mount("failure_view")
     with overlap:
         controls.draw_overlap(here.state.scenario)
-    frame.show_inputs(board, here, partial(tables, here.state))
+    frame.show_inputs(board, here, tables, form_of(here.state))
 
 
 def picture(state: State, positions: Sequence[int]) -> Board:
     """The view's charts and texts, its curves over the positions."""
     scenario, board = state.scenario, frame.board_of(state, SLIDERS)
     curves, offered = lengths_of(scenario, positions), reading.overlaps(scenario)
-    now = at_value(curves, positions, scenario.prompt_tokens) | first(_here(state, "prompt_tokens", (scenario.prompt_tokens,)))
+    now = at_value(curves, positions, scenario.prompt_tokens) | first(
+        _here(state, "prompt_tokens", (scenario.prompt_tokens,), form_of(state))
+    )
     narrow = registry.lossy_format(scenario.kv_dtype, scenario.wire_dtype)
     lost = [block("p", f"{narrow.name}: {narrow.accuracy}", class_="kv-note")] if narrow else []
     pinned = state.pin.scenario if state.pin else None
@@ -88,16 +90,21 @@ def lengths_of(scenario: Scenario, positions: Sequence[int]) -> Table:
     return over.table("pipelining", lambda o: pipelining.pipelining_table(o, offered))
 
 
-def _here(state: State, name: str, values: tuple[int, ...]) -> Table:
+def form_of(state: State) -> tuple[str, ...]:
+    """Terms that have a bar."""
+    return tuple(where.rows_of(state.scenario, state.pin.scenario if state.pin else None))
+
+
+def _here(state: State, name: str, values: tuple[int, ...], rows: tuple[str, ...]) -> Table:
     over = evaluate_over(state.scenario, "prompt_tokens", values)
     shared = congestion.shared_table(congestion.shared_rows(state, name, values))
     pinned = state.pin.scenario if state.pin else None
-    bars = where.where_table(over, pinned) if pinned else over.table("where", where.where_table)
+    bars = where.where_table(over, rows, pinned) if pinned else over.table(f"where {rows}", lambda o: where.where_table(o, rows))
     return shared | bars | over.table("groups", groups.groups_table)
 
 
-def tables(state: State, name: str, values: tuple[int, ...]) -> Table:
+def tables(state: State, name: str, values: tuple[int, ...], form: Form = None) -> Table:
     """Everything that moves with a slider, over its positions."""
     if name == "in_flight":
         return congestion.shared_table(congestion.shared_rows(state, name, values))
-    return lengths_of(state.scenario, values) | _here(state, name, values)
+    return lengths_of(state.scenario, values) | _here(state, name, values, form if isinstance(form, tuple) else form_of(state))

@@ -20,7 +20,7 @@ def over(**fields):
 
 def test_levers_are_signed_changes_of_the_first_token():
     o = over(prefill_seconds=0.4, decode_step_seconds=0.02)
-    table = levers.levers_table(o)
+    table = levers.levers_table(o, [lever.name for lever in levers.ranked(o)])
     names, x = table["l.names"][o.at], dict(zip(table["l.names"][o.at], table["l.x"][o.at], strict=True))
     assert len(names) == levers.COUNT
     assert x["Prefill twice as fast"] == pytest.approx(-0.2, rel=1e-3)
@@ -42,7 +42,7 @@ def test_applying_a_lever_moves_the_first_token_by_what_its_bar_says(query):
     base = evaluate(state.scenario).ttft_seconds
     for address, change in zip(addresses, view["now"]["l.x"], strict=True):
         applied = from_link(dict(parse_qsl(address[1:])))
-        assert applied.notes == []
+        assert applied.notes == ()
         assert (applied.turn, applied.pin) == (state.turn, state.pin)
         assert evaluate(applied.scenario).ttft_seconds - base == pytest.approx(change, rel=2e-3, abs=1e-4 * base)
 

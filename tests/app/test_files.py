@@ -130,7 +130,7 @@ def test_the_frame_is_data_and_never_markup():
 @pytest.mark.parametrize("preset", registry.presets().values(), ids=lambda p: p.id)
 def test_a_preset_is_a_link_that_says_just_what_differs(preset):
     state = from_link(dict(parse_qsl(preset.query)))
-    assert state.notes == []
+    assert state.notes == ()
     assert state.query() == preset.query
     assert preset.view in VIEWS
     assert len(preset.what) < 120

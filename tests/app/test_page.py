@@ -1,7 +1,9 @@
 """The page's wiring, without a browser: controls change the scenario, the link and every view."""
 
 import json
+from base64 import b64decode
 from pathlib import Path
+from zlib import decompress
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -24,7 +26,10 @@ def elements(block):
 
 
 def views(page):
-    return {e.key: json.loads(e.proto.json) for e in elements(page.main) if e.type == "bidi_component"}
+    found = {e.key: json.loads(e.proto.bytes) for e in elements(page.main) if e.type == "bidi_component"}
+    for slider in found.get("tables", {}).get("sliders", {}).values():
+        slider |= json.loads(decompress(b64decode(slider["packed"])))
+    return found
 
 
 def answer(page):

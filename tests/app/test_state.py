@@ -39,7 +39,7 @@ def test_a_scenario_survives_the_link(fields, delta):
     back = from_link(parameters)
     assert back.scenario == state.scenario
     assert back.turn == state.turn
-    assert back.notes == []
+    assert back.notes == ()
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_values_that_do_not_go_together_fall_back_too():
 
 
 def test_unknown_parameters_are_ignored():
-    assert from_link({"utm_source": "x", "embed": "true"}).notes == []
+    assert from_link({"utm_source": "x", "embed": "true"}).notes == ()
     assert "embed" not in URL_KEYS
 
 

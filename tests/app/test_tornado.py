@@ -7,7 +7,7 @@ from app.charts.scale import NARROW, WIDE, text_width
 from app.charts.spec import fill
 from app.palette import LIGHT
 from kvmodel import Scenario
-from kvmodel.sensitivity import sensitivity
+from kvmodel.sensitivity import order_of, sensitivity
 
 CASES = [{}, {"overlap": "layer"}, {"link": "ethernet-10", "engine": "vllm-nixl"}, {"decode_held_tokens": 8192}, {"prompt_tokens": 1}]
 
@@ -16,7 +16,7 @@ CASES = [{}, {"overlap": "layer"}, {"link": "ethernet-10", "engine": "vllm-nixl"
 @pytest.mark.parametrize("prefix", ["w", "n"])
 def test_bars_are_to_scale_and_their_words_fit(fields, prefix):
     scenario = Scenario(**fields)
-    order = tornado.order_of(scenario)
+    order = order_of(scenario)
     table = tornado.tornado_table(scenario, "prompt_tokens", [scenario.prompt_tokens], order)
     layout = tornado.tornado_figure(order)
     figure = fill(layout.wide if prefix == "w" else layout.narrow, table, 0, LIGHT)
@@ -39,7 +39,7 @@ def test_bars_are_to_scale_and_their_words_fit(fields, prefix):
 @pytest.mark.parametrize("fields", CASES)
 def test_the_sentence_names_what_moves_most_and_fits(fields):
     scenario = Scenario(**fields)
-    order = tornado.order_of(scenario)
+    order = order_of(scenario)
     text = tornado.tornado_table(scenario, "prompt_tokens", [scenario.prompt_tokens], order)["answer.text"][0]
     assert text.startswith(f"{tornado.INPUTS[order[0]]} moves the first token most, ")
     assert len(text) <= 125
@@ -47,7 +47,7 @@ def test_the_sentence_names_what_moves_most_and_fits(fields):
 
 def test_rows_say_now_half_twice_and_the_flip():
     scenario = Scenario(overlap="layer", prefill_seconds=0.4)
-    order = tornado.order_of(scenario)
+    order = order_of(scenario)
     table = tornado.tornado_table(scenario, "prompt_tokens", [8192], order)
     k = order.index("link_gbytes_per_s")
     assert table["k.now"][0][k] == "50.0\u202fGB/s"

@@ -140,7 +140,7 @@ def test_the_prompt_moves_curve_and_failures():
 def waited(**fields):
     scenario = Scenario(**fields)
     over = evaluate_over(scenario, "prompt_tokens", token_positions(scenario.prompt_tokens))
-    return over, where.where_table(over)
+    return over, where.where_table(over, where.rows_of(over.scenario))
 
 
 @pytest.mark.parametrize(
