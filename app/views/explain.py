@@ -37,7 +37,7 @@ COMMANDS = {"request": "evaluate", "critical": "critical", "turn": "turn"}
 
 FOLD = block(
     "details",
-    block("summary", block("span", "Explain these numbers"), block("span", "formulas, values with their sources, what would halve them")),
+    block("summary", block("span", "Explain these numbers"), block("span", "formulas, sources, what would halve them")),
     class_="kv-row kv-explain-fold",
     data_explain_all="",
 )
