@@ -63,7 +63,7 @@ def interconnects_table(scenario: Scenario, tokens: Sequence[int], batches: Sequ
         "i.text": [[time_text(v) for v in cell.ravel()] for cell in seconds],
         "i.level": [[bisect_right(STEPS, v) for v in cell.ravel()] for cell in steps],
         "i.says": [[f"{digits(v)} decode steps" for v in cell.ravel()] for cell in steps],
-        **{f"{prefix}.stairs": [_stairs(cell, columns) for cell in steps] for prefix, columns in COLUMNS.items()},
+        **{f"{prefix}.stairs": [stairs_of(cell, columns) for cell in steps] for prefix, columns in COLUMNS.items()},
         "i.step": [
             f"Right of the heavy line a handoff outlasts one decode step, {time_text(v)}."
             for v in np.broadcast_to(own.decode.step_seconds, prompts.shape).tolist()
@@ -71,7 +71,7 @@ def interconnects_table(scenario: Scenario, tokens: Sequence[int], batches: Sequ
     }
 
 
-def _stairs(steps: np.ndarray[Any, Any], columns: Sequence[int]) -> str:
+def stairs_of(steps: np.ndarray[Any, Any], columns: Sequence[int]) -> str:
     """The line from the top down that has every cell of a decode step or more on its right."""
     kept = steps[:, [COLUMNS["w"].index(batch) for batch in columns]]
     passed = (kept < 1.0).sum(axis=1).tolist()

@@ -123,9 +123,14 @@ def sent_of(group: LayerGroup, missing: int) -> tuple[Sent, ...]:
 
 def matrices_figure(over: Over, index: int) -> Figure:
     """The picture of one layer of a group."""
-    place, amounts = placement_of(over.scenario, "prefill"), amounts_of(over.scenario)
-    shapes = shapes_of(over.plan.model.groups[index], place, amounts, amounts.prompt_tokens, 0)
+    shapes = shapes_at(over, index)
     return Figure("matrices", _layout("w", shapes), _layout("n", shapes), at("answer.text"))
+
+
+def shapes_at(over: Over, index: int) -> Shapes:
+    """Columns of one layer's matrices in the scenario itself, with all of its prompt computed."""
+    place, amounts = placement_of(over.scenario, "prefill"), amounts_of(over.scenario)
+    return shapes_of(over.plan.model.groups[index], place, amounts, amounts.prompt_tokens, 0)
 
 
 def _layout(key: str, shapes: Shapes) -> Spec:

@@ -12,6 +12,7 @@ import streamlit as st
 from app import controls
 from app.charts import ghost, levers, request, timeline
 from app.charts.pinned import pin_table
+from app.charts.pins import bars
 from app.charts.spec import Table, at
 from app.live import Board, block, first
 from app.over import Over, evaluate_over
@@ -87,8 +88,14 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     addresses = (
         [] if state.is_own() else [f"?{replace(state, scenario=state.scenario.with_changes(**one.changes)).query()}" for one in found]
     )
-    bars = [block("h2", "What would change the first token", class_="kv-h2"), levers.levers_figure(addresses)]
-    board.view("levers_view", [*bars, *([levers.applied_block(found, addresses)] if addresses else [])], now, later=True)
+    changes, names = levers.levers_figure(addresses), tuple(lever.name for lever in found)
+    hollow = [block("p", bars.LEVERS, class_="kv-note")] if state.pin else []
+    if state.pin:
+        changes = bars.with_levers_pin(changes, state.scenario, state.pin.scenario, names)
+    applied = [levers.applied_block(found, addresses)] if addresses else []
+    board.view(
+        "levers_view", [block("h2", "What would change the first token", class_="kv-h2"), changes, *hollow, *applied], now, later=True
+    )
     board.view("behind_view", behind(one), now, later=True)
     return board
 
@@ -107,8 +114,11 @@ def _drawn(scenario: Scenario) -> Drawn:
 def tables(state: State, name: str, values: tuple[int, ...], form: Form = None) -> Table:
     """Everything that moves with a slider, over its positions."""
     over, drawn = evaluate_over(state.scenario, name, values), form if isinstance(form, Drawn) else form_of(state)
-    pinned = {} if state.pin is None else ghost.timeline_pin_table(_moments(_alone(state.pin.scenario))[0], _moments(over))
-    return tables_of(over, drawn) | pinned
+    table = tables_of(over, drawn)
+    if state.pin is None:
+        return table
+    pinned = ghost.timeline_pin_table(_moments(_alone(state.pin.scenario))[0], _moments(over))
+    return table | pinned | bars.levers_pin_table(table, state.scenario, state.pin.scenario, drawn.order)
 
 
 def _moments(over: Over) -> list[timeline.Moment]:
