@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from app.charts.levers import changes_of, room_for_labels
 from app.charts.marks import hollow_bars
-from app.charts.pins.marks import DASHED, added, with_pin
+from app.charts.pins.marks import OVER_FILLS, added, with_pin
 from app.charts.spec import Figure, Spec, Table, at, four_digits
 from app.charts.tornado import HEAD, ROW
 from kvmodel.display import bytes_text
@@ -50,7 +50,7 @@ def with_layers_pin(figure: Figure, plan: Plan, tokens: int, layers: int) -> Fig
         "mode": "lines",
         "x": edges,
         "y": four_digits([*held, held[-1]]),
-        "line": {**DASHED, "shape": "hv"},
+        "line": {**OVER_FILLS, "shape": "hv"},
         "hoverinfo": "skip",
     }
 

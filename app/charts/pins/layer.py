@@ -68,7 +68,7 @@ def with_matrices_pin(figure: Figure, shapes: Shapes, pinned: Pinned) -> Figure:
         g = GEOMETRY[prefix]
         picture = Picture(g, scale_of(shapes, g))
         x, y = sent_outlines(picture, theirs)
-        return added(spec, data=[line(x, y, "muted", 1.5, dash="dash")])
+        return added(spec, data=[line(x, y, "ink", 1.5, dash="dash")])
 
     return with_pin(figure, more)
 

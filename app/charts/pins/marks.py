@@ -8,8 +8,8 @@ from dataclasses import replace
 from app.charts.marks import Label, labels
 from app.charts.spec import Figure, Spec, colour
 
-DASHED = {"color": colour("muted"), "width": 1.5, "dash": "dash"}
-"""Stroke of a pinned scenario's lines."""
+OVER_FILLS = {"color": colour("ink"), "width": 1.5, "dash": "dash"}
+"""Stroke of a pinned scenario's outlines, which lie on coloured areas."""
 
 
 def with_pin(figure: Figure, more: Callable[[Spec, str], Spec]) -> Figure:
@@ -34,7 +34,6 @@ def said(spec: Spec, items: Sequence[Label]) -> Spec:
     return {**spec, "data": [joined if i == at else trace for i, trace in enumerate(spec["data"])]}
 
 
-def outline(path: Spec, width: float = 1.5) -> Spec:
+def outline(path: Spec) -> Spec:
     """A dashed outline above what is drawn now."""
-    stroke = {**DASHED, "width": width}
-    return {"type": "path", "path": path, "xref": "x", "yref": "y", "fillcolor": colour("clear"), "line": stroke}
+    return {"type": "path", "path": path, "xref": "x", "yref": "y", "fillcolor": colour("clear"), "line": OVER_FILLS}
