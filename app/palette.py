@@ -37,6 +37,7 @@ LIGHT = {
     "heat4": "#8E0B3C",
     "heat4_text": "#FFFFFF",
     "clear": "rgba(0,0,0,0)",
+    "halo": "0 0 2px #FFFFFF, 0 0 3px #FFFFFF, 0 0 4px #FFFFFF",
 }
 DARK = {
     "prefill": "#4A96EA",
@@ -71,6 +72,7 @@ DARK = {
     "heat4": "#FFC2D2",
     "heat4_text": "#0E1117",
     "clear": "rgba(0,0,0,0)",
+    "halo": "0 0 2px #0E1117, 0 0 3px #0E1117, 0 0 4px #0E1117",
 }
 FONT = '"Source Sans", "Source Sans Pro", -apple-system, "Segoe UI", sans-serif'
 

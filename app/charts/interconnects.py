@@ -1,19 +1,21 @@
 """Links against batch: what one handoff of so many prompts takes on each link, in time and in decode steps.
 
-One bar a cell in one trace, one axis: columns are batches, rows are pixels from the top.
+One axis: columns are batches, rows are pixels from the top. Cells of one colour are one path and the words of a
+column one text of many lines: redrawing costs by mark and by text.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from app.charts.links import on_link
 from app.charts.marks import Label, labels
-from app.charts.spec import Figure, Spec, Table, at, colour, pick
+from app.charts.spec import Figure, Spec, Table, at, colour
 from app.over import BATCHES
 from kvmodel import registry
 from kvmodel.display import bytes_text, count_text, digits, time_text
@@ -30,8 +32,13 @@ STEPS = (0.1, 1.0, 5.0, 20.0)
 HEAT = tuple(f"heat{i}" for i in range(len(STEPS) + 1))
 HEAT_TEXT = tuple(f"heat{i}_text" for i in range(len(STEPS) + 1))
 NAMES = ("under 0.1", "0.1 to 1", "1 to 5", "5 to 20", "over 20")
-ROW, HEAD = 38, 28
-"""Pixels of a row, and of the heads above them."""
+SIZES = {"w": 13, "n": 12}
+HEAD, LINES = 28, 2
+"""Pixels of the heads above the rows, and lines of text that a row is high."""
+LINE = 1.3
+"""Plotly's distance of two lines of text, in sizes of their letters."""
+DARK_WORDS = 3
+"""Levels below this have words in ink, the others in what stands out from a dark cell."""
 MOST = BATCHES[-1]
 
 
@@ -61,9 +68,11 @@ def interconnects_table(scenario: Scenario, tokens: Sequence[int], batches: Sequ
         "answer": [[list(part) for part in s] for s in sentences],
         "answer.text": [plain(s) for s in sentences],
         "i.text": [[time_text(v) for v in cell.ravel()] for cell in seconds],
-        "i.level": [[bisect_right(STEPS, v) for v in cell.ravel()] for cell in steps],
-        "i.says": [[f"{digits(v)} decode steps" for v in cell.ravel()] for cell in steps],
-        **{f"{prefix}.stairs": [stairs_of(cell, columns) for cell in steps] for prefix, columns in COLUMNS.items()},
+        "i.says": [
+            [f"{time_text(t)}<br>{digits(v)} decode steps" for t, v in zip(at_one.ravel(), cell.ravel(), strict=True)]
+            for at_one, cell in zip(seconds, steps, strict=True)
+        ],
+        **_cells(seconds, steps),
         "i.step": [
             f"Right of the heavy line a handoff outlasts one decode step, {time_text(v)}."
             for v in np.broadcast_to(own.decode.step_seconds, prompts.shape).tolist()
@@ -71,11 +80,57 @@ def interconnects_table(scenario: Scenario, tokens: Sequence[int], batches: Sequ
     }
 
 
-def stairs_of(steps: np.ndarray[Any, Any], columns: Sequence[int]) -> str:
+def row_height(prefix: str) -> float:
+    """Pixels of a row."""
+    return round(LINES * LINE * SIZES[prefix], 1)
+
+
+def level_of(steps: float) -> int:
+    """The colour of a cell, by its decode steps."""
+    return bisect_right(STEPS, steps)
+
+
+def _cells(seconds: np.ndarray[Any, Any], steps: np.ndarray[Any, Any]) -> Table:
+    """Paths of each colour, the stairs and the words of each column, over positions, for both layouts."""
+    table: Table = {}
+    for prefix, columns in COLUMNS.items():
+        kept = [COLUMNS["w"].index(batch) for batch in columns]
+        texts = [[[time_text(v) for v in row] for row in position[:, kept]] for position in seconds]
+        levels = [[[level_of(v) for v in row] for row in position[:, kept]] for position in steps]
+        table[f"{prefix}.stairs"] = [stairs_of(position[:, kept], prefix) for position in steps]
+        for level, heat in enumerate(HEAT):
+            table[f"{prefix}.{heat}"] = [_path(position, level, prefix) for position in levels]
+        for name, dark in (("on_pale", False), ("on_dark", True)):
+            table[f"{prefix}.{name}"] = [_words(*both, dark=dark) for both in zip(texts, levels, strict=True)]
+    return table
+
+
+def _path(levels: Sequence[Sequence[int]], level: int, prefix: str) -> str:
+    """Boxes around the cells of one level, side by side cells in one; out of sight where there is none."""
+    height, boxes = row_height(prefix), []
+    for row, cells in enumerate(levels):
+        top, bottom = (f"{HEAD + height * (row + end):.4g}" for end in (0, 1))
+        start = 0
+        for same, run in groupby(cells, key=lambda one: one == level):
+            end = start + len(list(run))
+            if same:
+                boxes.append(f"M{start},{top}H{end}V{bottom}H{start}Z")
+            start = end
+    return "".join(boxes) or "M-1,0Z"
+
+
+def _words(texts: Sequence[Sequence[str]], levels: Sequence[Sequence[int]], *, dark: bool) -> list[str]:
+    """The words of each column that stand on pale cells, or on dark ones: a line a row, the lines between left empty."""
+    return [
+        ("<br>" * LINES).join(text if (level >= DARK_WORDS) == dark else "" for text, level in zip(column, heats, strict=True))
+        for column, heats in zip(zip(*texts, strict=True), zip(*levels, strict=True), strict=True)
+    ]
+
+
+def stairs_of(steps: np.ndarray[Any, Any], prefix: str) -> str:
     """The line from the top down that has every cell of a decode step or more on its right."""
-    kept = steps[:, [COLUMNS["w"].index(batch) for batch in columns]]
-    passed = (kept < 1.0).sum(axis=1).tolist()
-    corners = [f"{x},{HEAD + ROW * (row + end)}" for row, x in enumerate(passed) for end in (0, 1)]
+    passed = (steps < 1.0).sum(axis=1).tolist()
+    corners = [f"{x},{HEAD + row_height(prefix) * (row + end):.4g}" for row, x in enumerate(passed) for end in (0, 1)]
     return "M" + "L".join(corners)
 
 
@@ -110,43 +165,46 @@ def interconnects_figure(scenario: Scenario) -> Figure:
 
 
 def _layout(links: Sequence[Link], chosen: str, prefix: str) -> Spec:
-    columns, wide = COLUMNS[prefix], prefix == "w"
-    size = 13 if wide else 12
+    columns, wide, size, row = COLUMNS[prefix], prefix == "w", SIZES[prefix], row_height(prefix)
     cells = [
-        (row, column, row * len(COLUMNS["w"]) + COLUMNS["w"].index(batch))
-        for row in range(len(links))
-        for column, batch in enumerate(columns)
+        (k, column, k * len(COLUMNS["w"]) + COLUMNS["w"].index(batch)) for k in range(len(links)) for column, batch in enumerate(columns)
     ]
-    middle = [HEAD + ROW * (row + 0.5) for row in range(len(links))]
-    data = {
-        "type": "bar",
-        "orientation": "h",
-        "base": [column for _, column, _ in cells],
-        "x": [1] * len(cells),
-        "y": [middle[row] for row, _, _ in cells],
-        "width": ROW,
-        "marker": {"color": [pick("i.level", item, HEAT) for _, _, item in cells], "line": {"width": 2, "color": colour("bg")}},
-        "customdata": [at("i.says", item) for _, _, item in cells],
-        "hovertext": [f"{links[row].name}, batch {columns[column]}" for row, column, _ in cells],
+    told = {
+        "type": "scatter",
+        "mode": "none",
+        "x": [column + 0.5 for _, column, _ in cells],
+        "y": [HEAD + row * (k + 0.5) for k, _, _ in cells],
+        "customdata": [at("i.says", item) for *_, item in cells],
+        "hovertext": [f"{links[k].name}, batch {columns[column]}" for k, column, _ in cells],
         "hovertemplate": "%{hovertext}<br>%{customdata}<extra></extra>",
     }
-    words = [Label(at("i.text", item), column + 0.5, middle[row], pick("i.level", item, HEAT_TEXT), size) for row, column, item in cells]
-    words += [Label(f"{'batch ' if i == 0 else ''}{batch}", i + 0.5, HEAD / 2, "muted", size) for i, batch in enumerate(columns)]
-    words += [
-        Label(_name(link, chosen, wide=wide), 0, y, "ink" if link.id == chosen else "body", size, "middle left")
-        for link, y in zip(links, middle, strict=True)
+    bottom = HEAD + row * len(links)
+    middle, height = (HEAD + bottom) / 2, bottom + 4
+    words = [
+        Label(at(f"{prefix}.{name}", i), i + 0.5, middle, tone, size)
+        for i in range(len(columns))
+        for name, tone in (("on_pale", HEAT_TEXT[1]), ("on_dark", HEAT_TEXT[-1]))
     ]
-    height = HEAD + ROW * len(links) + 4
-    stairs = {"type": "path", "path": at(f"{prefix}.stairs"), "xref": "x", "yref": "y", "line": {"width": 2.5, "color": colour("ink")}}
+    words += [Label(f"{'batch ' if i == 0 else ''}{batch}", i + 0.5, HEAD / 2, "muted", size) for i, batch in enumerate(columns)]
+    words.append(Label(("<br>" * LINES).join(_name(link, chosen, wide=wide) for link in links), 0, middle, "body", size, "middle left"))
+    lines = [f"M{i},{HEAD}V{bottom:g}" for i in range(1, len(columns))]
+    lines += [f"M0,{HEAD + row * k:.4g}H{len(columns)}" for k in range(1, len(links))]
+    heats = [_shape(at(f"{prefix}.{heat}"), 0, "bg", heat) for heat in HEAT]
+    grid, stairs = _shape("".join(lines), 2, "bg"), _shape(at(f"{prefix}.stairs"), 2.5, "ink")
     layout = {
         "height": height,
         "margin": {"l": 160 if wide else 92, "r": 2, "t": 0, "b": 0},
-        "barmode": "overlay",
+        "hoverdistance": -1,
         "xaxis": {"range": [-0.01, len(columns)], "visible": False, "fixedrange": True},
         "yaxis": {"range": [height, 0], "visible": False, "showgrid": False, "fixedrange": True},
-        "shapes": [stairs],
+        "shapes": [*heats, grid, stairs],
     }
-    return {"data": [data, labels(words)], "layout": layout}
+    return {"data": [told, labels(words)], "layout": layout}
+
+
+def _shape(path: Spec, width: float, line: str, fill: str = "clear") -> Spec:
+    stroke = {"width": width, "color": colour(line)}
+    return {"type": "path", "path": path, "xref": "x", "yref": "y", "layer": "below", "fillcolor": colour(fill), "line": stroke}
 
 
 def _name(link: Link, chosen: str, *, wide: bool) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from app.charts.layer_runs import Run, runs_of
-from app.charts.marks import line, note, rule
-from app.charts.roofs import PLOT, ROW, Bounds, Roof, across_plot, foot, ridges, roofs_of, roofs_shown, titles
+from app.charts.marks import Label, labels, line, note, rule
+from app.charts.roofs import PLOT, ROW, Bounds, Roof, across_plot, foot, place, ridges, roofs_of, roofs_shown, titles
 from app.charts.scale import log_axis, text_width
 from app.charts.spec import Figure, Spec, Table, at, colour, four_digits
 from app.over import BATCHES, Over, token_positions
@@ -33,6 +33,8 @@ def roofline_table(over: Over, index: int, also: Sequence[Run] = ()) -> Table:
     texts = [_texts(runs, i) for i in range(len(over.values))]
     placed = [_places(i, x[:, i], y[:, i], said, bounds, runs) for i, said in enumerate(texts)]
     table |= {"r.text": texts, "r.left": [p[0] for p in placed], "r.top": [p[1] for p in placed]}
+    for name, ends in zip(("r.left", "r.top"), bounds, strict=True):
+        table[f"{name}_at"] = [[place(share, ends) for share in shares] for shares in table[name]]
     table["r.hover"] = [[_hover(run, i) for run in runs] for i in range(len(over.values))]
     for k, run in enumerate(runs):
         table |= _cells(k, run)
@@ -138,8 +140,12 @@ def _layout(runs: Sequence[Run], bounds: Bounds, size: int, height: int) -> Spec
         "hovertemplate": "%{customdata}<extra></extra>",
         "cliponaxis": False,
     }
-    placed = {"xref": "paper", "yref": "paper", "align": "left", "bgcolor": colour("bg")}
-    names = [note(at("r.text", k), at("r.left", k), at("r.top", k), f"{run.phase}_text", size, **placed) for k, run in enumerate(runs)]
+    names = [
+        Label(at("r.text", k), at("r.left_at", k), at("r.top_at", k), f"{run.phase}_text", size, "middle right")
+        for k, run in enumerate(runs)
+    ]
+    words = labels([*ridges(runs, bounds, size), *names])
+    words["textfont"]["shadow"] = colour("halo")
     shown = [t for t in TICKS if left <= math.log10(t) <= right - 0.15]
     up = [t for t in TICKS if low <= math.log10(t) <= high]
     across = {**log_axis(1, 10, shown, [_tick(t) for t in shown]), "range": [left, right], "ticks": "outside", "ticklen": 4}
@@ -150,10 +156,10 @@ def _layout(runs: Sequence[Run], bounds: Bounds, size: int, height: int) -> Spec
         "margin": {"l": 40, "r": 8, "t": 13 + 15 * len(heads), "b": 44},
         "xaxis": {**across, "title": {"text": "FLOP per byte of HBM traffic"}, "fixedrange": True},
         "yaxis": {**upward, "fixedrange": True},
-        "annotations": [_title(heads, size), *ridges(runs, bounds, size), *names],
+        "annotations": [_title(heads, size)],
         "shapes": [rule(roof.ridge, 10**low, roof.peak / 1e12, "line" if roof.tone == "ink" else roof.tone, 1, "dot") for roof in roofs],
     }
-    return {"data": [*(_roof_line(roof, left, right) for roof in roofs), points], "layout": layout}
+    return {"data": [*(_roof_line(roof, left, right) for roof in roofs), points, words], "layout": layout}
 
 
 def _roof_line(roof: Roof, left: float, right: float) -> Spec:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.charts.layer_runs import Run
-from app.charts.marks import note
+from app.charts.marks import Label
 from app.charts.scale import text_width
-from app.charts.spec import Spec, colour
 from kvmodel.display import digits
 from kvmodel.matrices import native_format, peak_of
 
@@ -72,16 +71,17 @@ def foot(runs: Sequence[Run], bounds: Bounds) -> tuple[float, int]:
     return min(max(across_plot(roof.ridge, bounds) for roof in roofs) + 6, PLOT[0] - wide), len(roofs)
 
 
-def ridges(runs: Sequence[Run], bounds: Bounds, size: int) -> list[Spec]:
+def place(share: float, ends: tuple[float, float]) -> float:
+    """The value at a share of a logarithmic axis."""
+    return float(f"{10 ** (ends[0] + share * (ends[1] - ends[0])):.4g}")
+
+
+def ridges(runs: Sequence[Run], bounds: Bounds, size: int) -> list[Label]:
     """The ridges by name, one above the other at the foot of the plot, the first on top."""
-    start, rows = foot(runs, bounds)
-    where = {"xref": "paper", "yref": "paper", "yanchor": "bottom", "bgcolor": colour("bg")}
-    roofs = roofs_shown(runs)
+    (start, rows), roofs = foot(runs, bounds), roofs_shown(runs)
     fills = ["muted" if roof.tone == "ink" else f"{roof.tone}_text" for roof in roofs]
-    return [
-        note(roof.name, round(start / PLOT[0], 3), 0.0, fill, size, yshift=ROW * (rows - 1 - k), **where)
-        for k, (roof, fill) in enumerate(zip(roofs, fills, strict=True))
-    ]
+    left, up = place(start / PLOT[0], bounds[0]), [place(ROW * (rows - k - 0.45) / PLOT[1], bounds[1]) for k in range(rows)]
+    return [Label(roof.name, left, y, fill, size, "middle right") for roof, fill, y in zip(roofs, fills, up, strict=True)]
 
 
 def titles(runs: Sequence[Run]) -> list[str]:

@@ -1,6 +1,6 @@
 """Figure specs with placeholders, and the tables that fill them at a slider's position.
 
-`{"$at": name}` is the table's value at the position (`"$i"` one item of it, `"$of"` the things that it numbers),
+`{"$at": name}` is the table's value at the position (`"$i"` one item of it),
 `{"$col": name}` a whole column, `{"$c": name}` a colour of the theme, `{"$sum": differences}` whole numbers. The
 browser's view fills a spec with `fill` of `app/static/liveview.js`; `fill` here does the same for tests and files.
 """
@@ -20,11 +20,6 @@ Table = dict[str, list[Any]]
 def at(name: str, item: int | None = None) -> dict[str, Any]:
     """The table's value at the slider's position, or one item of it."""
     return {"$at": name} if item is None else {"$at": name, "$i": item}
-
-
-def pick(name: str, item: int, colours: Sequence[str]) -> dict[str, Any]:
-    """The colour that one item of the table's value numbers."""
-    return {"$at": name, "$i": item, "$of": [colour(name) for name in colours]}
 
 
 def col(name: str) -> dict[str, str]:
@@ -61,8 +56,7 @@ def fill(
         return spec
     if "$at" in spec:
         value = table[spec["$at"]][index]
-        value = value[spec["$i"]] if "$i" in spec else value
-        return fill(spec["$of"][value] if "$of" in spec else value, table, index, colours, columns)
+        return fill(value[spec["$i"]] if "$i" in spec else value, table, index, colours, columns)
     if "$col" in spec:
         return (table if columns is None else columns)[spec["$col"]]
     if "$c" in spec:

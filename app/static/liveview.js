@@ -1,7 +1,7 @@
 // Charts and texts filled from a table at a slider's position. No formula here: Python made every value.
 //
 // A spec is plain JSON in which {"$at": name} stands for a value at the current position ("$i" picks an
-// element of it, "$of" lists what it numbers), {"$col": name} for a whole column, {"$c": name} for a colour
+// element of it), {"$col": name} for a whole column, {"$c": name} for a colour
 // of the current theme and {"$sum": steps} for numbers that are sent as their differences.
 // A view comes with the values of the position it stands at; the table over all positions follows by
 // itself, once for all views.
@@ -20,8 +20,8 @@ export function fill(spec, look, colours) {
   if (!moves(spec)) return spec;
   if (Array.isArray(spec)) return spec.map(item => fill(item, look, colours));
   if ("$at" in spec) {
-    const all = look.at(spec.$at), value = "$i" in spec ? all[spec.$i] : all;
-    return fill("$of" in spec ? spec.$of[value] : value, look, colours);
+    const all = look.at(spec.$at);
+    return fill("$i" in spec ? all[spec.$i] : all, look, colours);
   }
   if ("$col" in spec) return look.col(spec.$col);
   if ("$c" in spec) return colours[spec.$c];

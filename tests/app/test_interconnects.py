@@ -1,5 +1,7 @@
 """Links against batch: every cell is the model's own time, the stairs part what outlasts a decode step."""
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,6 +28,12 @@ def drawn(scenario, prefix="w"):
     return table, fill(figure.wide if prefix == "w" else figure.narrow, table, 0, LIGHT)
 
 
+def boxes_of(path):
+    """(left, top, right, bottom) of the boxes of a path."""
+    found = re.findall(r"M([\d.]+),([\d.]+)H([\d.]+)V([\d.]+)H[\d.]+Z", path)
+    return [tuple(map(float, box)) for box in found]
+
+
 def test_the_published_cells_are_bytes_over_bandwidth():
     """1,024 tokens × 327,680 B: 6.71 ms over 50 GB/s, 215 ms at batch 32; NVLink 4 carries one in 0.746 ms."""
     table, figure = drawn(Scenario(prompt_tokens=1024, batch=32))
@@ -35,7 +43,7 @@ def test_the_published_cells_are_bytes_over_bandwidth():
     assert cells["ib-ndr-400", 32] == "215\u202fms"
     assert cells["nvlink-4", 1] == "0.746\u202fms"
     assert "at batch 32 the handoff takes 215\u202fms" in table["answer.text"][0]
-    assert "<b>InfiniBand NDR 400</b>\u2002" in figure["data"][1]["text"]
+    assert "<b>InfiniBand NDR 400</b>\u2002" in figure["data"][1]["text"][-1].split("<br><br>")
 
 
 @settings(max_examples=6, deadline=None)
@@ -45,7 +53,10 @@ def test_cells_are_what_evaluate_says_and_the_stairs_part_them_at_one_step(scena
     links, columns = interconnects.drawn_links(scenario), interconnects.COLUMNS[prefix]
     assert scenario.link in [link.id for link in links]
     assert [link.bandwidth for link in links] == sorted((link.bandwidth for link in links), reverse=True)
-    corners = [tuple(map(float, p.split(","))) for p in figure["layout"]["shapes"][0]["path"][1:].split("L")]
+    corners = [tuple(map(float, p.split(","))) for p in figure["layout"]["shapes"][-1]["path"][1:].split("L")]
+    heats = {shape["fillcolor"]: boxes_of(shape["path"]) for shape in figure["layout"]["shapes"][: len(interconnects.HEAT)]}
+    told, words = figure["data"]
+    height = interconnects.row_height(prefix)
     for row, link in enumerate(links):
         passed = corners[2 * row][0]
         for column, batch in enumerate(columns):
@@ -56,7 +67,13 @@ def test_cells_are_what_evaluate_says_and_the_stairs_part_them_at_one_step(scena
             assert table["i.text"][0][item] == time_text(r.transfer.seconds)
             assert (column >= passed) == (steps >= 1)
             level = sum(steps >= edge for edge in interconnects.STEPS)
-            assert figure["data"][0]["marker"]["color"][row * len(columns) + column] == LIGHT[f"heat{level}"]
+            middle = (column + 0.5, interconnects.HEAD + height * (row + 0.5))
+            inside = [tone for tone, boxes in heats.items() if any(a < middle[0] < b and t < middle[1] < u for a, t, b, u in boxes)]
+            assert inside == [LIGHT[f"heat{level}"]]
+            said = [(words["text"][i].split("<br>")[2 * row], words["textfont"]["color"][i]) for i in (2 * column, 2 * column + 1)]
+            assert [pair for pair in said if pair[0]] == [(time_text(r.transfer.seconds), LIGHT[f"heat{1 if level < 3 else 4}_text"])]
+            assert told["customdata"][row * len(columns) + column] == f"{time_text(r.transfer.seconds)}<br>{digits(steps)} decode steps"
+            assert (told["x"][row * len(columns) + column], told["y"][row * len(columns) + column]) == middle
 
 
 @settings(max_examples=15, deadline=None)

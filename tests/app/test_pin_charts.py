@@ -11,7 +11,7 @@ import pytest
 from app.behind import behind
 from app.catalog import CHARTS, VIEWS, find_chart
 from app.charts.flow import MAX_EDGE
-from app.charts.interconnects import COLUMNS, HEAD, ROW, drawn_links
+from app.charts.interconnects import COLUMNS, HEAD, drawn_links, row_height
 from app.charts.pins import points
 from app.charts.turn import turn_rows
 from app.export.rows import filled
@@ -136,7 +136,9 @@ def test_stairs_pass_where_the_pinned_handoff_takes_a_decode_step():
     for row, link in enumerate(links):
         found = sweep(PIN.with_changes(link=link.id), batch=np.array(COLUMNS["w"]))
         passed = int((np.asarray(found.transfer.seconds) < np.asarray(found.decode.step_seconds)).sum())
-        assert corners[2 * row : 2 * row + 2] == [(str(passed), str(HEAD + ROW * row)), (str(passed), str(HEAD + ROW * (row + 1)))]
+        (left, top), (right, bottom) = ((float(x), float(y)) for x, y in corners[2 * row : 2 * row + 2])
+        assert left == right == passed
+        assert (top, bottom) == pytest.approx((HEAD + row_height("w") * row, HEAD + row_height("w") * (row + 1)), abs=0.1)
 
 
 def test_arrows_of_a_pinned_turn_are_as_wide_as_their_bytes_beside_those_of_now():

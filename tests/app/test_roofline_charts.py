@@ -20,7 +20,7 @@ def test_points_lie_on_the_roof_and_equal_the_table():
     index = main_of(o)
     table = roofline.roofline_table(o, index)
     figure = fill(roofline.roofline_figure(o, index).wide, table, o.at, LIGHT)
-    points = figure["data"][-1]
+    points = figure["data"][-2]
     runs = layer_runs.runs_of(o, index)
     for k, run in enumerate(runs):
         gpu = run.place.accelerator
@@ -39,9 +39,10 @@ def ridges(**fields):
     """(roofs drawn as (dash, peak in TFLOP/s), names of the ridges with their colours, lines of the title)."""
     o = over(**fields)
     figure = fill(roofline.roofline_figure(o, main_of(o)).wide, roofline.roofline_table(o, main_of(o)), o.at, LIGHT)
-    roofs = [(trace["line"]["dash"], trace["y"][-1]) for trace in figure["data"][:-1]]
-    title, *others = figure["layout"]["annotations"]
-    names = [(a["text"], a["font"]["color"]) for a in others if re.fullmatch(r"(\w+ )?(ridge|attention) [\d,.]+", a["text"])]
+    roofs = [(trace["line"]["dash"], trace["y"][-1]) for trace in figure["data"][:-2]]
+    (title,), words = figure["layout"]["annotations"], figure["data"][-1]
+    said = zip(words["text"], words["textfont"]["color"], strict=True)
+    names = [(text, tone) for text, tone in said if re.fullmatch(r"(\w+ )?(ridge|attention) [\d,.]+", text)]
     return roofs, names, title["text"].split("<br>")
 
 
@@ -118,5 +119,6 @@ def test_labels_of_points_keep_apart_and_points_inside_the_axes(model, batch):
         tops = sorted(v * roofs.PLOT[1] for v in table["r.top"][i])
         assert all(b - a >= roofline.APART - 1 for a, b in pairwise(tops))
         assert all(0 <= v <= 1 for v in (*table["r.left"][i], *table["r.top"][i]))
-        assert all(left < math.log10(v) < right for v in table["r.x"][i])
+        assert all(left < math.log10(v) < right for v in (*table["r.x"][i], *table["r.left_at"][i]))
+        assert all(low < math.log10(v) < high for v in table["r.top_at"][i])
         assert all(low < math.log10(v) < high for v in table["r.y"][i])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from app.charts.interconnects import COLUMNS, HEAD, ROW, drawn_links, stairs_of
+from app.charts.interconnects import COLUMNS, HEAD, drawn_links, row_height, stairs_of
 from app.charts.links import on_link
 from app.charts.marks import Label
 from app.charts.pins.marks import added, outline, said, with_pin
@@ -24,7 +24,8 @@ def with_cells_pin(figure: Figure, scenario: Scenario, pinned: Scenario) -> Figu
     steps = np.array([np.broadcast_to(r.transfer.seconds / r.decode.step_seconds, len(COLUMNS["w"])) for r in found])
 
     def more(spec: Spec, prefix: str) -> Spec:
-        path, foot = stairs_of(steps, COLUMNS[prefix]), HEAD + ROW * len(links)
+        kept = [COLUMNS["w"].index(batch) for batch in COLUMNS[prefix]]
+        path, foot = stairs_of(steps[:, kept], prefix), HEAD + row_height(prefix) * len(links)
         height = spec["layout"]["height"] + FOOT
         last = float(path.rpartition("L")[2].partition(",")[0])
         place = "middle right" if last < len(COLUMNS[prefix]) / 2 else "middle left"
