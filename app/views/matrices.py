@@ -84,7 +84,7 @@ def _figures(state: State, over: Over, index: int) -> tuple[Figure, Figure, list
     shapes = matrices.shapes_at(over, index)
     drawn = layer.with_matrices_pin(matrices.matrices_figure(over, index), shapes, pinned)
     roofs = layer.with_roofline_pin(roofline.roofline_figure(over, index, pinned.runs), runs, pinned)
-    told = (layer.matrices_note(shapes, pinned), layer.ROOFLINE if layer.has_other_roofs(runs, pinned.runs) else layer.NO_ROOF)
+    told = (layer.matrices_note(shapes, pinned), layer.ROOFLINE if layer.other_roofs(runs, pinned.runs) else layer.NO_ROOF)
     return drawn, roofs, [block("p", text, class_="kv-note") for text in told]
 
 

@@ -22,8 +22,9 @@ from kvmodel.progress import cut
 from kvmodel.scenario import Scenario
 
 MATRICES = "Dashed outlines: what crosses of one layer in the pinned scenario, to the same scale"
-ROOFLINE = "Rings: the pinned scenario's layer, in the order of the table below; a dotted grey roof is that of its accelerators."
-NO_ROOF = "Rings: the pinned scenario's layer, in the order of the table below."
+RINGS = "Rings: the same three points of the pinned scenario's layer"
+ROOFLINE = f"{RINGS}; the dotted grey roof is that of its accelerator."
+NO_ROOF = f"{RINGS}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def with_matrices_pin(figure: Figure, shapes: Shapes, pinned: Pinned) -> Figure:
 
 def with_roofline_pin(figure: Figure, runs: Sequence[Run], pinned: Pinned) -> Figure:
     """The roofline with rings where the pinned layer stands, and its own roofs where they are others."""
-    theirs = pinned.runs
+    theirs, other = pinned.runs, other_roofs(runs, pinned.runs)
     x, y = [float(run.layer.intensity[0]) for run in theirs], [float(run.reached()[0]) / 1e12 for run in theirs]
     marker = {"size": 11, "symbol": "circle-open", "color": [colour(run.phase) for run in theirs], "line": {"width": 2}}
     says = [f"pin: {run.name}<br>{v:.3g} FLOP a byte" for run, v in zip(theirs, x, strict=True)]
@@ -83,15 +84,16 @@ def with_roofline_pin(figure: Figure, runs: Sequence[Run], pinned: Pinned) -> Fi
     rings |= {"customdata": says, "hovertemplate": "%{customdata}<extra></extra>"}
 
     def more(spec: Spec, _: str) -> Spec:
-        roof = [_roof_line(theirs, *spec["layout"]["xaxis"]["range"])] if has_other_roofs(runs, theirs) else []
+        roof = [_roof_line(other, *spec["layout"]["xaxis"]["range"])] if other else []
         return added(spec, data=[*roof, rings])
 
     return with_pin(figure, more)
 
 
-def has_other_roofs(runs: Sequence[Run], theirs: Sequence[Run]) -> bool:
-    """Whether a roof of the pinned scenario is none of this one's."""
-    return bool({_height(run) for run in theirs} - {_height(run) for run in runs})
+def other_roofs(runs: Sequence[Run], theirs: Sequence[Run]) -> list[tuple[float, float]]:
+    """(peak, bandwidth) of the roofs of the pinned scenario that are none of this one's."""
+    own = {_height(run) for run in runs}
+    return [height for height in dict.fromkeys(map(_height, theirs)) if height not in own]
 
 
 def _height(run: Run) -> tuple[float, float]:
@@ -99,11 +101,11 @@ def _height(run: Run) -> tuple[float, float]:
     return roof.peak, roof.bandwidth
 
 
-def _roof_line(theirs: Sequence[Run], low: float, high: float) -> Spec:
-    """The roofs of both phases of the pinned scenario, in one trace."""
+def _roof_line(roofs: Sequence[tuple[float, float]], low: float, high: float) -> Spec:
+    """Roofs in one trace."""
     x: list[Any] = []
     y: list[Any] = []
-    for peak, bandwidth in dict.fromkeys(map(_height, theirs)):
+    for peak, bandwidth in roofs:
         at = [10.0**low, peak / bandwidth, 10.0**high]
         x += [*four_digits(at), None]
         y += [*four_digits([min(peak, v * bandwidth) / 1e12 for v in at]), None]
