@@ -46,12 +46,13 @@ function filled(box, said) {
 }
 
 async function show(figure, { focus = false } = {}) {
-  const mine = open;
-  mine.figure = figure;
+  const mine = open, asked = (mine.asked ?? 0) + 1;
+  Object.assign(mine, { figure, asked });
   mine.owner.setAttribute("aria-busy", "true");
   const said = (await answer(figure)) ?? FAILED;
+  if (mine.asked !== asked) return; // another was asked for meanwhile
   mine.owner.removeAttribute("aria-busy");
-  if (open !== mine || mine.figure !== figure) return;
+  if (open !== mine) return;
   mine.owner.classList.toggle("kv-asked", said !== FAILED);
   still(mine.owner, () => {
     filled(mine.box, said);
