@@ -47,16 +47,17 @@ store.views ??= new Map(); // by key: what is mounted on the page
 store.element ??= spec => element(spec, []); // a block that follows no slider
 
 let plotlyLoading;
+const load = src => new Promise((resolve, reject) => {
+  const script = Object.assign(document.createElement("script"), { src });
+  script.onload = () => resolve(globalThis.Plotly);
+  script.onerror = () => { plotlyLoading = undefined; reject(Error(`${src} did not load`)); };
+  document.head.append(script);
+});
+
+// The library may be here, on its way since the page began, or still to be asked for.
 function plotly(url) {
-  plotlyLoading ??= globalThis.Plotly
-    ? Promise.resolve(globalThis.Plotly)
-    : new Promise((resolve, reject) => {
-        const src = new URL(url, document.baseURI).href;
-        const script = Object.assign(document.createElement("script"), { src });
-        script.onload = () => resolve(globalThis.Plotly);
-        script.onerror = () => { plotlyLoading = undefined; reject(Error(`${src} did not load`)); };
-        document.head.append(script);
-      });
+  const here = () => load(new URL(url, document.baseURI).href);
+  plotlyLoading ??= globalThis.Plotly ? Promise.resolve(globalThis.Plotly) : globalThis.liveviewDrawer?.catch(here) ?? here();
   return plotlyLoading;
 }
 

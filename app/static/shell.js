@@ -6,10 +6,24 @@
   window.__streamlit = { ...window.__streamlit, BACKEND_BASE_URL: base.href, MAIN_PAGE_BASE_URL: base.href };
 }
 
+// The library that draws is run while the page waits for its session's first answer, not after it.
+function drawer() {
+  const link = document.querySelector("link[rel=preload][as=script]");
+  if (!link || globalThis.liveviewDrawer) return;
+  globalThis.liveviewDrawer = new Promise((resolve, reject) => {
+    const script = Object.assign(document.createElement("script"), { src: link.href });
+    script.onload = () => resolve(globalThis.Plotly);
+    script.onerror = () => { globalThis.liveviewDrawer = undefined; reject(Error(`${link.href} did not load`)); };
+    document.head.append(script);
+  });
+  globalThis.liveviewDrawer.catch(() => {}); // whoever draws asks again
+}
+
 // A session refused because all places are taken is closed with this code; the page, loaded anew, says so.
 globalThis.WebSocket = class extends WebSocket {
   constructor(...args) {
     super(...args);
+    drawer();
     this.addEventListener("close", ({ code }) => { if (code === 1013) location.reload(); });
   }
 };

@@ -1,4 +1,4 @@
-"""Measure the page in Chromium: drag, model change, cold load. Prints, asserts nothing.
+"""Measure the page in Chromium: drag, model change, view change, cold load. Prints, asserts nothing.
 
     python tests/browser/measure_page.py [ADDRESS]      starts a page of its own without an address
 
@@ -113,6 +113,20 @@ def change_model(page: Page, rounds: int = 12) -> tuple[list[float], list[float]
     return first, every
 
 
+def switch_views(page: Page, rounds: int = 3) -> list[float]:
+    """Go from view to view: milliseconds from the click to the first chart of the new one painted."""
+    times = []
+    for name in ["Critical length", "Next turn", "On the wire", "Interconnects", "Matrices", "One request"] * rounds:
+        page.evaluate("globalThis.liveviewProbe = []")
+        start = page.evaluate("performance.now()")
+        page.get_by_role("link", name=name, exact=True).click()
+        page.wait_for_timeout(1500)
+        drawn = [event for event in page.evaluate("globalThis.liveviewProbe") if event[0] == "painted" and event[4]]
+        if drawn:
+            times.append(drawn[0][1] - start)
+    return times
+
+
 def cold_load(browser: Browser, address: str, rounds: int = 5) -> list[float]:
     """Seconds from navigation to the first chart, nothing cached."""
     times = []
@@ -150,6 +164,7 @@ def measure(address: str) -> None:
                 some, every = change_model(page)
                 line("model chosen -> first chart painted", some)
                 line("model chosen -> all charts painted", every)
+                line("view chosen -> first chart painted", switch_views(page))
             page.context.close()
         loads = cold_load(browser, address + "/")
         print(f"cold load to first chart: median {statistics.median(loads):.2f} s, worst {max(loads):.2f} s (n={len(loads)})")

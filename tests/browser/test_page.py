@@ -227,6 +227,19 @@ def test_plotly_comes_from_the_page_itself(visit):
     assert scripts
     assert all(url.startswith(one.address) for url in scripts)
     assert one.page.evaluate("globalThis.Plotly.version") == "4.1.1"
+    assert one.page.locator("script[src*=plotly]").count() == 1
+
+
+def test_charts_are_drawn_where_the_early_start_of_plotly_fails(visit):
+    one, tried = visit(), []
+
+    def refuse_the_first(route):
+        tried.append(route.request.url)
+        route.abort() if len(tried) == 1 else route.continue_()
+
+    one.page.route("**/*plotly*.js*", refuse_the_first)
+    one.open()
+    assert len(tried) > 1
 
 
 def test_touch_moves_the_slider_on_a_phone(visit):
