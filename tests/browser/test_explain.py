@@ -37,6 +37,7 @@ def test_a_number_opens_its_explanation_where_it_stands(visit, width, theme):
     assert box.count() == 1
     box.get_by_role("button", name="Back").click()
     box.get_by_text("t_exposed = t_wire − hidden").wait_for()
+    one.slider("prompt_tokens").scroll_into_view_if_needed()
     one.drag("prompt_tokens", [0.75], release=False)
     assert "kv-stale" in box.get_attribute("class")  # what it says is of another prompt
     page.mouse.up()
