@@ -21,7 +21,7 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 from streamlit.runtime import get_instance
 
-from app.ahead import answer
+from app import ahead, explaining
 from app.catalog import CHARTS, VIEWS
 from app.files import ROUTES
 from app.hosting import log
@@ -81,7 +81,13 @@ class Host:
 
     def __init__(self, asked: Settings) -> None:
         page = st.App(str(MAIN), lifespan=lifespan, middleware=[Middleware(Shell)])
-        routes = [Route("/vendor/plotly.min.js", plotly_js), Route("/healthz", healthz), Route("/ahead", answer), *ROUTES]
+        routes = [
+            Route("/vendor/plotly.min.js", plotly_js),
+            Route("/healthz", healthz),
+            Route("/ahead", ahead.answer),
+            Route("/explain", explaining.answer),
+            *ROUTES,
+        ]
         self.page: ASGIApp = page
         packed = Packed(GZipMiddleware(Router(routes, default=page), minimum_size=1_000), _version)
         self.sessions = Sessions(packed, asked, str(MAIN), lambda session: get_instance().is_active_session(session))

@@ -98,14 +98,14 @@ def _speed(row: LinkRow) -> float:
 def critical_sentence(row: LinkRow, steps: float, *, moves: bool) -> Sentence:
     """The answer: where the chosen link begins to matter."""
     if not moves:
-        return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire"), (" to move.", ""))
+        return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire", "kv.wire_bytes"), (" to move.", ""))
     if row.critical is None:
         return ((f"On {row.name}, no prompt up to {count_text(MAX_PROMPT_TOKENS)} outlasts a decode step.", ""),)
     if row.critical == 1:
         return ((f"Every handoff on {row.name} outlasts a decode step; yours takes {digits(steps)} steps.", ""),)
     return (
         (f"On {row.name}, a prompt past ", ""),
-        (f"{tokens_text(row.critical)} tokens", "wire"),
+        (f"{tokens_text(row.critical)} tokens", "wire", "decode_step_tokens"),
         (f" spends longer on the wire than one decode step; yours spends {digits(steps)} steps.", ""),
     )
 

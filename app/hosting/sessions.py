@@ -20,7 +20,19 @@ FULL = 1013
 GONE = 4001
 """Code that closes the websocket of a reader who comes back to a session that is no more: it was away for long, or in a process
 that has ended. What the browser holds is then older than its address; `shell.js` loads the page anew, which reads that."""
-_ASSETS = ("/static/", "/app/static/", "/vendor/", "/embed/", "/files/", "/ahead", "/healthz", "/_stcore/", "/media/", "/component/")
+_ASSETS = (
+    "/static/",
+    "/app/static/",
+    "/vendor/",
+    "/embed/",
+    "/files/",
+    "/ahead",
+    "/explain",
+    "/healthz",
+    "/_stcore/",
+    "/media/",
+    "/component/",
+)
 
 
 def full_page(settings: Settings, *, of_address: bool = False) -> bytes:

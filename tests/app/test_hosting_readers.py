@@ -158,5 +158,5 @@ def test_lines_of_libraries_keep_their_template_only():
 
 @given(st.text(max_size=40))
 def test_a_route_is_one_of_few_whatever_is_asked(path):
-    known = {"/", "/wire", "/healthz", "/ahead", STREAM, "other", "/embed/…", "/files/…", "/static/…", "/_stcore/…"}
+    known = {"/", "/wire", "/healthz", "/ahead", "/explain", STREAM, "other", "/embed/…", "/files/…", "/static/…", "/_stcore/…"}
     assert route_of("/" + path, frozenset({"wire"}), frozenset()) in known
