@@ -17,7 +17,7 @@ from app.charts.turn import turn_rows
 from app.export.rows import filled
 from app.palette import LIGHT
 from app.state import State, from_link
-from kvmodel import Scenario, evaluate, sweep
+from kvmodel import Scenario, evaluate, registry, sweep
 from kvmodel.sensitivity import sensitivity
 
 DASHED = ("dash", "dot")
@@ -186,7 +186,8 @@ def test_the_pin_is_a_ring_among_measurements_and_says_whose_rows_are_shown():
     assert (ring["x"], ring["y"]) == ([other.kv.wire_bytes], [other.transfer.seconds])
     assert 10 ** figure["layout"]["xaxis"]["range"][0] < other.kv.wire_bytes < 10 ** figure["layout"]["xaxis"]["range"][1]
     said = str(VIEWS["measured"].at(state).views["measured_view"]["items"])
-    assert "over RoCE 100; the rows shown are those near InfiniBand NDR 400." in said
+    pin, own = (registry.links()[one.scenario.link].name for one in (state.pin, state))
+    assert f"over {pin}; the rows shown are those near {own}." in said
 
 
 def test_both_first_tokens_are_bars_to_one_scale_named_after_what_differs():
