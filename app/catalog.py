@@ -41,6 +41,19 @@ VIEWS = {
     "measured": View(measured.picture, measured.tables, frame.PROMPT_SLIDERS),
 }
 """Views with charts."""
+TITLES = {
+    "one-request": "One request",
+    "critical-length": "Critical length",
+    "next-turn": "Next turn",
+    "wire": "On the wire",
+    "weighs": "What it weighs",
+    "interconnects": "Interconnects",
+    "sensitivity": "Sensitivity",
+    "matrices": "Matrices",
+    "measured": "Measured",
+    "method": "Method",
+}
+"""Views as the navigation names them."""
 
 
 class Chart(NamedTuple):

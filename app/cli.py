@@ -15,7 +15,9 @@ from app import answers
 from app.compare_command import beside, beside_turn
 from app.explain_command import FIGURES_OF, HELP, with_explanations
 from app.flags import field_help, read_flags
+from app.hosting import nginx
 from app.model_names import find, scenario_of
+from app.site import command as site
 from kvmodel import registry
 from kvmodel.cache import ModelCache, kv_dtype_of, model_cache
 from kvmodel.config import ParsedConfig
@@ -95,10 +97,14 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--explorer", default="", help="address of a page to open the scenario in")
         if name in ("evaluate", "turn", "chart"):
             command.add_argument("--against", metavar="QUERY", help="a scenario to compare with, as in a link: 'link=roce-100&batch=4'")
+        if name == "export-site":
+            site.add_options(command)
         if name == "serve":
             command.add_argument("--port", help="port of the page")
             command.add_argument("--no-browser", action="store_true", help="do not open a browser")
             command.add_argument("--address", help="address to listen on")
+        if name == "nginx":
+            nginx.arguments(command)
     return parser
 
 
@@ -272,8 +278,10 @@ _COMMANDS: dict[str, tuple[Any, str, Sequence[type[Record]]]] = {
         (),
     ),
     "chart": (_chart, "one chart as a file: html, svg, png, json or csv", (Scenario, Turn, Traffic)),
+    "export-site": (site.run, site.SUMMARY, ()),
     "list": (_list, "what can be named", ()),
     "serve": (_serve, "start the page", ()),
+    "nginx": (nginx.run, "nginx's configuration for several replicas of the page", ()),
 }
 
 

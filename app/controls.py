@@ -23,18 +23,19 @@ from kvmodel.plan import plan_of
 from kvmodel.scenario import Scenario, allowed_values
 
 TP_DEGREES = (1, 2, 4, 8, 16, 32, 64)
-_NAMES: dict[str, Callable[[], Any]] = {
+NAMED: dict[str, Callable[[], Any]] = {
     "model": registry.models,
     "link": registry.links,
     "engine": registry.engines,
     "prefill_accelerator": registry.accelerators,
     "decode_accelerator": registry.accelerators,
 }
+"""Rows that an input names one of."""
 _FILTERS: dict[str, Callable[[], Sequence[str]]] = {
     "measured_link": lambda: (YOURS, ALL, *links_measured()),
     "measured_engine": lambda: (ALL, *engines_measured()),
 }
-_FILTER_NAMES = {YOURS: "the chosen link", ALL: "all"}
+_FILTERNAMED = {YOURS: "the chosen link", ALL: "all"}
 _PLACEHOLDERS = {"decode_pool_gbytes": "what is left", "group_layers": "the best found", "nics_per_gpu": "the node's"}
 
 
@@ -56,8 +57,8 @@ def help_of(name: str) -> str:
 
 def options_of(name: str) -> list[Any]:
     """Choices of an input that names one of several."""
-    if name in _NAMES:
-        rows = _NAMES[name]()
+    if name in NAMED:
+        rows = NAMED[name]()
         return sorted(rows, key=(lambda i: rows[i].bandwidth) if name == "link" else (lambda i: rows[i].name.lower()))
     if name in _FILTERS:
         return list(_FILTERS[name]())
@@ -75,8 +76,8 @@ def name_of(name: str, value: Any) -> str:
         return str(value.name)
     if name in _FILTERS:
         rows: Any = registry.links() if name == "measured_link" else registry.engines()
-        return _FILTER_NAMES.get(value) or str(rows[value].name)
-    row = _NAMES[name]().get(value) if name in _NAMES else None
+        return _FILTERNAMED.get(value) or str(rows[value].name)
+    row = NAMED[name]().get(value) if name in NAMED else None
     if row is None:
         return str(value)
     repository = next((alias for alias in row.aliases if "/" in alias), "") if name == "model" else ""

@@ -63,6 +63,7 @@ def plotly_url() -> str:
 def _mounter() -> Any:
     url = '(new URL("app/static/{0}?v={1}", document.baseURI).href);\n'
     loader = (
+        "(globalThis.liveviewStore ??= { sliders: {} }).explains = !/[?&]embed=true/.test(location.search);\n"
         f"const view = import{url.format('liveview.js', version_of(STATIC / 'liveview.js'))}"
         f"import{url.format('ahead.js', version_of(STATIC / 'ahead.js'))}"
         f"import{url.format('share.js', version_of(STATIC / 'share.js'))}"

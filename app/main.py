@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
+from app.catalog import TITLES
 from app.style import apply_style
 from app.views import critical_length, interconnects, matrices, measured, method, next_turn, one_request, sensitivity, share, weighs, wire
 
-VIEWS = (
-    (one_request.show, "One request", "one-request"),
-    (critical_length.show, "Critical length", "critical-length"),
-    (next_turn.show, "Next turn", "next-turn"),
-    (wire.show, "On the wire", "wire"),
-    (weighs.show, "What it weighs", "weighs"),
-    (interconnects.show, "Interconnects", "interconnects"),
-    (sensitivity.show, "Sensitivity", "sensitivity"),
-    (matrices.show, "Matrices", "matrices"),
-    (measured.show, "Measured", "measured"),
-    (method.show, "Method", "method"),
-)
-
+SHOWN = (one_request, critical_length, next_turn, wire, weighs, interconnects, sensitivity, matrices, measured, method)
+VIEWS = [(view.show, title, path) for view, (path, title) in zip(SHOWN, TITLES.items(), strict=True)]
 PATHS = [path for *_, path in VIEWS]
 
 

@@ -43,11 +43,14 @@ class LinkRow:
 @lru_cache(maxsize=128)
 def link_rows(scenario: Scenario) -> tuple[LinkRow, ...]:
     """Every link, fastest first; the scenario's prompt plays no part (see `without_prompt`)."""
-    return tuple(_row(scenario, link) for link in sorted(registry.links().values(), key=lambda link: (-link.bandwidth, link.id)))
+    found = sorted(registry.links().values(), key=lambda link: (-link.bandwidth, link.id))
+    return tuple(_row(on_link(scenario, link.id)) for link in found)
 
 
-def _row(scenario: Scenario, link: Any) -> LinkRow:
-    other = on_link(scenario, link.id)
+@lru_cache(maxsize=512)
+def _row(other: Scenario) -> LinkRow:
+    """The row of a scenario's own link."""
+    link = registry.links()[other.link]
     plan, measured = plan_of(other), other.link_gbytes_per_s
     steps = intervals(_outlasts_step(other), **_GRID)
     hidden = intervals(_hides(other.with_changes(overlap="layer")), **_GRID)
@@ -95,14 +98,14 @@ def _speed(row: LinkRow) -> float:
 def critical_sentence(row: LinkRow, steps: float, *, moves: bool) -> Sentence:
     """The answer: where the chosen link begins to matter."""
     if not moves:
-        return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire"), (" to move.", ""))
+        return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire", "kv.wire_bytes"), (" to move.", ""))
     if row.critical is None:
         return ((f"On {row.name}, no prompt up to {count_text(MAX_PROMPT_TOKENS)} outlasts a decode step.", ""),)
     if row.critical == 1:
         return ((f"Every handoff on {row.name} outlasts a decode step; yours takes {digits(steps)} steps.", ""),)
     return (
         (f"On {row.name}, a prompt past ", ""),
-        (f"{tokens_text(row.critical)} tokens", "wire"),
+        (f"{tokens_text(row.critical)} tokens", "wire", "decode_step_tokens"),
         (f" spends longer on the wire than one decode step; yours spends {digits(steps)} steps.", ""),
     )
 

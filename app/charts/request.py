@@ -120,6 +120,7 @@ def _opens(figure: str, *children: Any) -> dict[str, Any]:
         "class": "kv-open",
         "data-explain": figure,
         "title": "Explain this number",
+        "aria-expanded": "false",
         "children": list(children),
     }
 

@@ -86,12 +86,12 @@ def turn_sentence(row: TurnRow) -> Sentence:
     if best.unique_bytes >= 0.98 * all_ship.unique_bytes:
         return (
             (f"With {of} there is little to keep: ", ""),
-            (bytes_text(best.unique_bytes), "wire"),
+            (bytes_text(best.unique_bytes), "wire", f"{best.id}.unique_bytes"),
             (f" move all the same, {first}.", ""),
         )
     return (
         (f"Keep the history where it is: {NAMED[best.id]} cuts ", ""),
-        (f"{bytes_text(all_ship.unique_bytes)} to {bytes_text(best.unique_bytes)}", "wire"),
+        (f"{bytes_text(all_ship.unique_bytes)} to {bytes_text(best.unique_bytes)}", "wire", f"{best.id}.unique_bytes"),
         (f" and {first}.", ""),
     )
 

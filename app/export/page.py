@@ -13,7 +13,7 @@ from typing import Any
 import plotly
 
 import kvmodel
-from app.catalog import VIEWS, Chart
+from app.catalog import VIEWS, Chart, View
 from app.charts.pinned import pin_table
 from app.charts.spec import placed
 from app.controls import label_of
@@ -39,9 +39,14 @@ def bundle() -> tuple[Path, bool]:
 @cache
 def common_script() -> str:
     """Plotly and the view, as one classic script: files opened from disk may not load modules."""
-    view = re.sub(r"^export (default .*|(?=function ))", "", (STATIC / "liveview.js").read_text(encoding="utf-8"), flags=re.MULTILINE)
     own = (STATIC / "standalone.js").read_text(encoding="utf-8")
-    return f"{bundle()[0].read_text(encoding='utf-8')}\n(() => {{\n{view}\nglobalThis.kvHandoffMount = mount;\n{own}\n}})();\n"
+    return f"{bundle()[0].read_text(encoding='utf-8')}\n(() => {{\n{view_script()}\nglobalThis.kvHandoffMount = mount;\n{own}\n}})();\n"
+
+
+def view_script() -> str:
+    """The view and its sliders, to stand inside a classic script."""
+    view = re.sub(r"^export (default .*|(?=function ))", "", (STATIC / "liveview.js").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return view + (STATIC / "range.js").read_text(encoding="utf-8")
 
 
 def style(theme: str) -> str:
@@ -65,19 +70,22 @@ def chart_data(chart: Chart, state: State) -> dict[str, Any]:
     shown = {"answer": board.views["answer_view"], "chart": board.views[chart.mount], **pinned}
     shown = {name: {key: value for key, value in one.items() if key != "url"} for name, one in shown.items()}
     names = placed([one["items"] for one in shown.values()], "$at")
-    main = view.sliders[0]
-    values = positions_of(main, state.value(main))
-    moved = view.tables(state, main, values) | pin_table(state, main, values)
-    if not any(isinstance(column, list) for column in Slider(main, values, moved).data(names)["table"].values()):
+    found = moved(view, board, state, view.sliders[0], names)
+    if found is None:
         return {**shown, "sliders": [], "tables": None}
-    table = Slider(main, values, moved | context_table(state, main, values)).data(names)
-    slider = {"name": main, "label": label_of(main), "positions": table["positions"], "at": values.index(state.value(main))}
-    texts = [count_text(value) for value in values]
-    return {**shown, "sliders": [{**slider, "texts": texts}], "tables": {main: {"id": _table_of(board, main), **table}}}
+    slider, table = found
+    return {**shown, "sliders": [slider], "tables": {slider["name"]: table}}
 
 
-def _table_of(board: Board, slider: str) -> str:
-    return board.tables[slider]
+def moved(view: View, board: Board, state: State, name: str, names: set[str]) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """A slider, and the table by which it moves what is placed under `names`; None where it moves nothing of the view's own."""
+    values = positions_of(name, state.value(name))
+    own = view.tables(state, name, values) | pin_table(state, name, values)
+    if not any(isinstance(column, list) for column in Slider(name, values, own).data(names)["table"].values()):
+        return None
+    table = Slider(name, values, own | context_table(state, name, values)).data(names)
+    slider = {"name": name, "label": label_of(name), "positions": table["positions"], "at": values.index(state.value(name))}
+    return {**slider, "texts": [count_text(value) for value in values]}, {"id": board.tables[name], **table}
 
 
 def chart_html(

@@ -44,6 +44,7 @@ const cell = (column, at) => (Array.isArray(column) ? column[at] : column.$same)
 const bus = (globalThis.liveviewBus ??= new EventTarget());
 const store = (globalThis.liveviewStore ??= { sliders: {} });
 store.views ??= new Map(); // by key: what is mounted on the page
+store.element ??= spec => element(spec, []); // a block that follows no slider
 
 let plotlyLoading;
 const load = src => new Promise((resolve, reject) => {
@@ -79,6 +80,7 @@ function element(spec, watch) {
     watch.push(look => { node.data = String(fill(spec, look, {})); });
     return node;
   }
+  if ("data-explain" in spec && !store.explains) spec = { children: spec.children }; // a number that opens nothing here
   const node = document.createElement(spec.tag ?? "span");
   for (const [name, value] of Object.entries(spec)) {
     if (!ATTRIBUTES.has(name) && !name.startsWith("aria-") && !name.startsWith("data-")) continue;
@@ -86,16 +88,31 @@ function element(spec, watch) {
     if (typeof value === "object") watch.push(look => node.setAttribute(name, look.at(value.$at)));
     else node.setAttribute(name, value);
   }
-  if (spec.parts) watch.push(look => node.replaceChildren(...look.at(spec.parts.$at).map(part)));
+  if (spec.parts) watch.push(look => say(node, look.at(spec.parts.$at)));
   for (const child of spec.children ?? []) node.append(element(child, watch));
   return node;
 }
 
-function part([text, meaning]) {
+// A sentence: its elements stay while only their texts change, so that a number that was opened stays so.
+const said = new WeakMap();
+function say(node, parts) {
+  const shape = JSON.stringify(parts.map(([, ...rest]) => rest));
+  if (said.get(node) !== shape) node.replaceChildren(...parts.map(part));
+  else parts.forEach(([text], k) => { if (node.childNodes[k].textContent !== text) node.childNodes[k].textContent = text; });
+  said.set(node, shape);
+}
+
+// A part with a meaning has its colour; one that names a figure is a number that opens its explanation, where the page has those.
+function part([text, meaning, figure]) {
   if (!meaning) return document.createTextNode(text);
-  const node = document.createElement("span");
+  const opens = figure && store.explains, node = document.createElement(opens ? "button" : "span");
   node.className = `kv-${meaning}`;
   node.textContent = text;
+  if (!opens) return node;
+  node.classList.add("kv-open");
+  Object.assign(node, { type: "button", title: "Explain this number" });
+  node.dataset.explain = figure;
+  node.setAttribute("aria-expanded", "false");
   return node;
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import controls, reading
+from app import controls, own_models, reading
 from app.answers import SUPPOSED
 from app.charts.pinned import pin_blocks, pin_table
 from app.charts.scale import TOKEN_TICKS
@@ -29,6 +29,7 @@ from kvmodel.evaluate import evaluate, remedies
 from kvmodel.idle import idle_notes
 from kvmodel.lanes import lanes_notes
 from kvmodel.plan import plan_of
+from kvmodel.records.model import ModelSpec
 from kvmodel.results import Remedy
 from kvmodel.scenario import Scenario
 
@@ -135,10 +136,15 @@ def show_hint(place: Any, state: State) -> None:
 def show_notices(place: Any, notes: Sequence[Any]) -> None:
     """One box a note: a text, or a block of its own."""
     if notes:
-        texts = dict.fromkeys(note for note in notes if isinstance(note, str))
-        boxes = [block("p", note, class_="kv-notice", role="alert") for note in texts]
         with place:
-            static_block("notices_view", *boxes, *(note for note in notes if not isinstance(note, str)))
+            static_block("notices_view", *notice_blocks(notes))
+
+
+def notice_blocks(notes: Sequence[Any]) -> list[Any]:
+    """The boxes of notices, each text once."""
+    texts = dict.fromkeys(note for note in notes if isinstance(note, str))
+    boxes = [block("p", note, class_="kv-notice", role="alert") for note in texts]
+    return [*boxes, *(note for note in notes if not isinstance(note, str))]
 
 
 def ways_blocks(ways: Sequence[Remedy]) -> list[Any]:
@@ -176,7 +182,7 @@ def board_of(state: State, sliders: Sequence[str]) -> Board:
 
 def describe_answer(board: Board, state: State, setup: Any, now: Mapping[str, Any], *, beside: Sequence[Any] = ()) -> None:
     """The answer as the page's heading, the scenario in words below it, and the link in the address bar."""
-    heading = block("h1", block("span", parts=at("answer")), class_="kv-answer")
+    heading = block("div", block("h1", block("span", parts=at("answer")), class_="kv-answer"))
     said = [part for child in setup["children"] for part in (explained_words(child, "lane") if isinstance(child, str) else [child])]
     beyond = [block("span", at("context"), class_="kv-beyond"), *offers.model_offer(state, board.slider)]
     described = {**setup, "children": [*said, *beyond, *beside, *offers.engine_offer(state)]}
@@ -237,7 +243,7 @@ def show_inputs(drawn: Picture, here: Frame, tables: Tables, form: Form = None) 
     packed = {name: packed_table(tables, state.moved(name, of[-1]), name, of, form, names) for name, of in values.items()}
     drawn.mount_tables(packed, asked(here))
     with here.explain:
-        explain.draw(here.state, st.session_state["view"], st.context.url or "")
+        explain.draw()
 
 
 @lru_cache(maxsize=512)
@@ -248,15 +254,15 @@ def packed_table(tables: Tables, state: State, name: str, values: tuple[int, ...
 
 
 def asked(here: Frame) -> dict[str, Any]:
-    """How the browser asks ahead for another choice: not for a model that only this session knows."""
-    if here.state.is_own() or (here.state.pin is not None and here.state.pin.is_own()):
-        return {}
-    view: str = st.session_state["view"]
-    return {
-        "view": view,
-        "query": here.state.query(),
-        "names": [*reading.IN_SIGHT, "overlap", *(name for name in reading.FILTERS.get(view, ()) if controls.options_of(name))],
-    }
+    """How the browser asks for explanations, and ahead for another choice: not ahead for a model that only this session knows."""
+    view, state = st.session_state["view"], here.state
+    found = {"view": view, "query": state.query(), "at": {name: str(state.value(name)) for name in here.sliders}}
+    if isinstance(state.scenario.model, ModelSpec):
+        found["own"] = own_models.keep(state.scenario.model)
+    if state.is_own() or (state.pin is not None and state.pin.is_own()):
+        return {**found, "names": []}
+    filters = (name for name in reading.FILTERS.get(view, ()) if controls.options_of(name))
+    return {**found, "names": [*reading.IN_SIGHT, "overlap", *filters]}
 
 
 def link_data(state: State) -> dict[str, Any]:

@@ -92,14 +92,20 @@ SECTIONS = (
 
 
 def show() -> None:
-    """Draw the view."""
+    """Draw the view, with the formulas of the reader's scenario."""
+    state: State = st.session_state.get("state") or from_link(dict(st.query_params))
+    with st.container(key="page"):
+        static_block("method_view", *blocks(state))
+
+
+def blocks(state: State) -> list[dict[str, object]]:
+    """The whole text, its formulas with their values for a scenario."""
     texts = [block("h1", "How the numbers are made", class_="kv-answer kv-short")]
     for title, text in SECTIONS:
         texts += [block("h2", title, class_="kv-h2"), block("p", text, class_="kv-prose")]
         if title == "Prefill and decode":
-            texts += matrices_blocks()
-    with st.container(key="page"):
-        static_block("method_view", *texts, *words_blocks(), *_sources())
+            texts += matrices_blocks(state)
+    return [*texts, *words_blocks(), *_sources()]
 
 
 def words_blocks() -> list[dict[str, object]]:
@@ -108,9 +114,8 @@ def words_blocks() -> list[dict[str, object]]:
     return [block("h2", "Words", class_="kv-h2"), table_block("Words", ("Term", "Means"), rows, look="kv-sources")]
 
 
-def matrices_blocks() -> list[dict[str, object]]:
-    """The formulas of matrices and roofline, with their values for the reader's scenario."""
-    state: State = st.session_state.get("state") or from_link(dict(st.query_params))
+def matrices_blocks(state: State) -> list[dict[str, object]]:
+    """The formulas of matrices and roofline, with their values for a scenario."""
     scenario, plan = state.scenario, plan_of(state.scenario)
     gpus = " and ".join(dict.fromkeys(side.accelerator.name for side in (plan.prefill, plan.decode)))
     whose = f" Values: {plan.model.name}, {count_text(scenario.prompt_tokens)} prompt tokens, {gpus}."

@@ -81,7 +81,7 @@ def blocks(state: State, view: str, base: str) -> list[dict[str, Any]]:
     frame = f"{html.escape(base)}/embed/{charts[0].name}.html{html.escape(tail)}"
     rows = [
         block("div", block("button", "Copy link", type="button", data_copy="link", class_="kv-button"), class_="kv-share"),
-        _copied("Frame", f'<iframe src="{frame}" width="800" height="{720 if state.pin else 600}"></iframe>'),
+        _copied("Frame", f'<iframe src="{frame}" width="800" height="{780 if state.pin else 600}"></iframe>'),
         _copied("Shell", command_of(charts[0], state) + f" --out {charts[0].name}.html"),
         _copied("Python", python_of(state.scenario, state.pin.scenario if state.pin and not state.pin.is_own() else None)),
     ]
