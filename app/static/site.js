@@ -161,6 +161,7 @@ function failed() {
 function chosen({ target }) {
   const next = new URLSearchParams(query());
   for (const key of target.dataset.keys.split(" ")) next.set(key, target.value);
+  if (target.dataset.keys === "model") for (const key of grid.follows) next.delete(key);
   show(next.toString(), true);
 }
 
