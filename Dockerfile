@@ -19,7 +19,10 @@ COPY kvmodel kvmodel
 COPY app app
 COPY data data
 COPY --from=plotly /src/app/static/vendor app/static/vendor
-RUN /opt/venv/bin/pip install --no-cache-dir -c constraints.txt . && /opt/venv/bin/pip uninstall -q -y pip && /opt/venv/bin/python -m compileall -q /opt/venv
+# Tests of libraries and headers of C are a tenth of what is installed, and nothing here runs them.
+RUN /opt/venv/bin/pip install --no-cache-dir --no-compile -c constraints.txt . && /opt/venv/bin/pip uninstall -q -y setuptools pip \
+ && find /opt/venv/lib -type d \( -name tests -o -path '*/pyarrow/include' \) -prune -exec rm -r {} + \
+ && /opt/venv/bin/python -m compileall -q /opt/venv
 
 FROM ${BASE}
 COPY --from=build /opt/venv /opt/venv

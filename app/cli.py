@@ -15,6 +15,7 @@ from app import answers
 from app.compare_command import beside, beside_turn
 from app.explain_command import FIGURES_OF, HELP, with_explanations
 from app.flags import field_help, read_flags
+from app.hosting import nginx
 from app.model_names import find, scenario_of
 from app.site import command as site
 from kvmodel import registry
@@ -102,6 +103,8 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--port", help="port of the page")
             command.add_argument("--no-browser", action="store_true", help="do not open a browser")
             command.add_argument("--address", help="address to listen on")
+        if name == "nginx":
+            nginx.arguments(command)
     return parser
 
 
@@ -278,6 +281,7 @@ _COMMANDS: dict[str, tuple[Any, str, Sequence[type[Record]]]] = {
     "export-site": (site.run, site.SUMMARY, ()),
     "list": (_list, "what can be named", ()),
     "serve": (_serve, "start the page", ()),
+    "nginx": (nginx.run, "nginx's configuration for several replicas of the page", ()),
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import streamlit as st
 
+from app import typed
 from app.charts.layer_tables import kind_name
 from app.charts.matrices import group_of, kinds_of
 from app.charts.measured import ALL, YOURS, engines_measured, links_measured
@@ -171,14 +172,15 @@ def _choice(column: Any, state: State, name: str, *, without: Collection[str] = 
     if st.session_state.get(name) not in options:
         st.session_state.pop(name, None)
     _set(name, value)
-    words = {"help": help_of(name), "placeholder": _PLACEHOLDERS[name]} if name in _PLACEHOLDERS else {}
+    words = {"help": help_of(name)} if name in (*_PLACEHOLDERS, "kv_dtype") else {}
+    words |= {"placeholder": _PLACEHOLDERS[name]} if name in _PLACEHOLDERS else {}
     column.selectbox(label_of(name), options, key=name, format_func=lambda v: name_of(name, v), **words)
 
 
 def _degree(column: Any, scenario: Scenario, name: str) -> None:
     value = getattr(scenario, name)
     _set(name, value)
-    column.selectbox(label_of(name), sorted({*TP_DEGREES, value}), key=name)
+    column.selectbox(label_of(name), sorted({*TP_DEGREES, value}), key=name, help=help_of(name))
 
 
 def slider_values(state: State, name: str) -> tuple[int, ...]:
@@ -192,6 +194,7 @@ def _slider(column: Any, state: State, name: str) -> Any:
     _set(name, values[nearest(values, value)])
     with column.container(key=f"slider_{name}"):
         head = st.container(key=f"head_{name}")
+        typed.draw(name, label_of(name))
         st.select_slider(label_of(name), values, key=name)
     return head
 

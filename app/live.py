@@ -63,10 +63,12 @@ def plotly_url() -> str:
 def _mounter() -> Any:
     url = '(new URL("app/static/{0}?v={1}", document.baseURI).href);\n'
     loader = (
+        "(globalThis.liveviewStore ??= { sliders: {} }).explains = !/[?&]embed=true/.test(location.search);\n"
         f"const view = import{url.format('liveview.js', version_of(STATIC / 'liveview.js'))}"
         f"import{url.format('ahead.js', version_of(STATIC / 'ahead.js'))}"
         f"import{url.format('share.js', version_of(STATIC / 'share.js'))}"
         f"import{url.format('explain.js', version_of(STATIC / 'explain.js'))}"
+        f"import{url.format('open.js', version_of(STATIC / 'open.js'))}"
         "export default args => {\n"
         "  let close;\n"
         "  let gone = false;\n"

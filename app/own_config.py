@@ -16,6 +16,20 @@ from kvmodel.errors import KvModelError
 
 MAX_PASTED = 200_000
 """Characters of a pasted or uploaded configuration."""
+EXAMPLE = """{
+  "model_type": "qwen3",
+  "num_hidden_layers": 36,
+  "hidden_size": 4096,
+  "num_attention_heads": 32,
+  "num_key_value_heads": 8,
+  "head_dim": 128,
+  "torch_dtype": "bfloat16"
+}"""
+"""The fields of a published configuration that the cache depends on: Qwen/Qwen3-8B."""
+EMPTY = (
+    "The fields of your model belong here, each with where its value comes from and open to editing. Paste a config.json from Hugging "
+    "Face, or upload it: JSON, up to 200,000 characters. It stays in this session."
+)
 _ORIGINS = {"file": "stated in the file", "class default": "default of its class", "derived": "worked out from other fields"}
 
 
@@ -145,6 +159,9 @@ def draw() -> None:
     if error:
         static_block("own_error_view", block("p", f"{error}. The model stays as it was.", class_="kv-notice kv-notice-bad", role="alert"))
     parsed: ParsedConfig | None = session.get("own_parsed")
+    if parsed is None and not error:
+        static_block("own_empty", block("div", block("p", EMPTY), class_="kv-empty"))
+        st.button("Try an example", key="own_example", on_click=lambda: session.update(own_text=EXAMPLE))
     if session.get("own_error") or parsed is None or session["state"].scenario.model != parsed.model:
         return
     said = changes_text(session["own_first"], session["own_edits"])

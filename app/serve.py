@@ -19,8 +19,9 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp
+from streamlit.runtime import get_instance
 
-from app.ahead import answer
+from app import ahead, explaining
 from app.catalog import CHARTS, VIEWS
 from app.files import ROUTES
 from app.hosting import log
@@ -80,9 +81,16 @@ class Host:
 
     def __init__(self, asked: Settings) -> None:
         page = st.App(str(MAIN), lifespan=lifespan, middleware=[Middleware(Shell)])
-        routes = [Route("/vendor/plotly.min.js", plotly_js), Route("/healthz", healthz), Route("/ahead", answer), *ROUTES]
+        routes = [
+            Route("/vendor/plotly.min.js", plotly_js),
+            Route("/healthz", healthz),
+            Route("/ahead", ahead.answer),
+            Route("/explain", explaining.answer),
+            *ROUTES,
+        ]
         self.page: ASGIApp = page
-        self.sessions = Sessions(Packed(GZipMiddleware(Router(routes, default=page), minimum_size=1_000), _version), asked, str(MAIN))
+        packed = Packed(GZipMiddleware(Router(routes, default=page), minimum_size=1_000), _version)
+        self.sessions = Sessions(packed, asked, str(MAIN), lambda session: get_instance().is_active_session(session))
         views = frozenset((*VIEWS, TEXT_ONLY.strip("/")))
         self.whole = log.Requests(Secure(Deadlines(Limit(self.sessions, asked), asked), asked), views, frozenset(CHARTS))
 
@@ -140,6 +148,9 @@ def serve(asked: Settings, *, browser: bool) -> None:
     config.set_option("server.port", asked.port)
     if asked.public_url:
         config.set_option("server.corsAllowedOrigins", [asked.public_url])
+    if asked.public_url.startswith("https:") and "//" in asked.page_frame_ancestors:
+        # The token of uploads is a cookie, which a browser keeps from a frame in another site's page unless it says so.
+        config.set_option("server.xsrfCookieSameSite", "none")
     log.set_up(asked.log_level)
     server.run()
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
+from kvmodel import registry
 from kvmodel.display import count_text
+from kvmodel.parameters import model_parameters
 from kvmodel.records.model import ModelSpec
 
 
@@ -34,3 +38,16 @@ def context_notes(model: ModelSpec, tokens: float) -> tuple[str, ...]:
     """The same as sentences, none or one."""
     note = context_note(model, tokens)
     return (f"{note[0].upper()}{note[1:]}.",) if note else ()
+
+
+def fitting_model(model: ModelSpec, tokens: float) -> ModelSpec | None:
+    """The model nearest in size, of the same family if there is one, whose stated context takes `tokens`; None where none does.
+
+    >>> from kvmodel.registry import find_model
+    >>> fitting_model(find_model("llama-3-70b"), 102_000).id
+    'llama-3.1-70b'
+    """
+    size = model_parameters(model).total
+    able = [other for other in registry.models().values() if other.max_context is not None and other.max_context >= tokens]
+    away = {other.id: abs(math.log(model_parameters(other).total / size)) for other in able}
+    return min(able, key=lambda other: (other.family != model.family, round(away[other.id], 3), other.id), default=None)

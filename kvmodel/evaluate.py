@@ -9,6 +9,7 @@ import numpy as np
 from kvmodel.context import context_notes
 from kvmodel.errors import BadScenarioError
 from kvmodel.handoff import handoff
+from kvmodel.idle import idle_notes
 from kvmodel.lanes import lanes_notes
 from kvmodel.plan import plan_of
 from kvmodel.progress import AMOUNTS, Amounts
@@ -44,7 +45,7 @@ def evaluate(scenario: Scenario) -> Evaluation:
     verdict, note = verdict_and_note(plan, amounts, scenario, result)
     object.__setattr__(result, "verdict", verdict)
     object.__setattr__(result, "band_note", note)
-    notes = (*context_notes(plan.model, scenario.prompt_tokens), *lanes_notes(plan))
+    notes = (*context_notes(plan.model, scenario.prompt_tokens), *lanes_notes(plan), *idle_notes(plan, scenario))
     object.__setattr__(result, "notes", notes)
     return result
 

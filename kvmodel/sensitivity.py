@@ -7,6 +7,7 @@ which it flips are narrowed down to, to the whole number or to one part in 10,00
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -91,15 +92,21 @@ def sensitivity(scenario: Scenario, **arrays: Any) -> tuple[Turned, ...]:
     return tuple(_turned(scenario, fields, base, name) for name in INPUTS)
 
 
-@lru_cache(maxsize=256)
 def order_of(scenario: Scenario) -> tuple[str, ...]:
     """Inputs by the seconds between the first token at half and at twice of them, the most first."""
-    fields, spread = {"batch": np.array([scenario.batch])}, {}
+    found = changes_of(scenario)
+    return tuple(sorted(INPUTS, key=lambda name: -abs(found[name][1] - found[name][0])))
+
+
+@lru_cache(maxsize=256)
+def changes_of(scenario: Scenario) -> Mapping[str, tuple[float, float]]:
+    """Seconds by which half and twice of each input move the first token."""
+    fields, found = {"batch": np.array([scenario.batch])}, {}
     base = sweep(scenario, **fields)
     for name in INPUTS:
         _, _, (half, twice) = _moved(scenario, fields, base, name, _now(scenario, fields, base, name))
-        spread[name] = abs(float(twice[0] - half[0]))
-    return tuple(sorted(INPUTS, key=lambda name: -spread[name]))
+        found[name] = float(half[0]), float(twice[0])
+    return found
 
 
 def _turned(scenario: Scenario, fields: dict[str, Array], base: Evaluation, name: str) -> Turned:

@@ -1,7 +1,8 @@
 """The answer in a sentence.
 
 A sentence is a tuple of (text, meaning) parts: the one decisive quantity carries the meaning that
-colours it (`exposed`, `wire`, ...), all else carries an empty one.
+colours it (`exposed`, `wire`, ...), all else carries an empty one. A third item names the figure of
+`kvmodel.explain` that explains the quantity.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from kvmodel.reason import reason_of
 from kvmodel.results import Evaluation
 from kvmodel.scenario import Scenario
 
-Sentence = tuple[tuple[str, str], ...]
+Sentence = tuple[tuple[str, str] | tuple[str, str, str], ...]
 
 LONGEST = 125
 """Characters of an answer sentence."""
@@ -25,7 +26,7 @@ LONGEST = 125
 
 def plain(sentence: Sentence) -> str:
     """A sentence without its colours."""
-    return "".join(text for text, _ in sentence)
+    return "".join(part[0] for part in sentence)
 
 
 def supposed(sentence: Sentence, *, feasible: bool) -> Sentence:
@@ -47,8 +48,8 @@ def with_flip(sentence: Sentence, flip: Flip | None) -> Sentence:
     """A sentence that ends in what the band would change; as it is where that would make it too long."""
     if flip is None or len(plain(sentence)) + len(flip.clause) + 2 > LONGEST:
         return sentence
-    *before, (last, meaning) = sentence
-    return (*before, (f"{last.removesuffix('.')}; {flip.clause}.", meaning))
+    *before, last = sentence
+    return (*before, (f"{last[0].removesuffix('.')}; {flip.clause}.", last[1]))
 
 
 def verdict_and_note(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation) -> tuple[str, str]:
@@ -64,9 +65,9 @@ def _answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation
         return ((reason[0].upper() + reason[1:] + ".", ""),)
     exposed, ttft, fixed = result.transfer.exposed_seconds, result.ttft_seconds, result.gap_seconds - result.transfer.exposed_seconds
     if result.bound == "nothing":
-        return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire"), (" to move.", ""))
+        return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire", "kv.wire_bytes"), (" to move.", ""))
     if result.bound == "hidden":
-        return _hidden(result, exposed, fixed)
+        return _hidden(result, exposed, fixed, by_decode=plan.overlap == "layer-both")
     if result.bound == "link":
         return _link_bound(plan, amounts, exposed)
     latency = plan.lane.latency
@@ -75,20 +76,28 @@ def _answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation
     if overhead > result.transfer.seconds - latency:
         return (
             (f"At {count_text(scenario_tokens(amounts))} tokens the fixed cost, ", ""),
-            (time_text(overhead), "exposed"),
+            (time_text(overhead), "exposed", "gap_seconds"),
             (", outweighs the bytes.", ""),
         )
     if posting > result.transfer.seconds / 2:
         many = count_text(result.transfer.messages)
-        return ((f"Messages, not bytes, fill the wire: {many} a rank add ", ""), (time_text(posting), "exposed"), (" to the handoff.", ""))
+        return (
+            (f"Messages, not bytes, fill the wire: {many} a rank add ", ""),
+            (time_text(posting), "exposed", "transfer.seconds"),
+            (" to the handoff.", ""),
+        )
     if result.gap_share <= GAP_MARK:
         share = result.gap_seconds / result.request_seconds
-        return (("The handoff adds ", ""), (time_text(result.gap_seconds), "exposed"), (f", {share_text(share)} of the request.", ""))
+        return (
+            ("The handoff adds ", ""),
+            (time_text(result.gap_seconds), "exposed", "gap_seconds"),
+            (f", {share_text(share)} of the request.", ""),
+        )
     layered = handoff(plan_of(scenario, overlap="layer"), amounts)
     unit = shared_time_unit(exposed, ttft)
     return (
         ("Nothing is hidden: ", ""),
-        (time_text(exposed, unit), "exposed"),
+        (time_text(exposed, unit), "exposed", "transfer.exposed_seconds"),
         (f" of {time_text(ttft, unit)} is the wire; layer by layer it would be {time_text(layered.transfer.exposed_seconds)}.", ""),
     )
 
@@ -103,19 +112,20 @@ def _posting(plan: Plan, amounts: Amounts) -> float:
     return float(sum(term.seconds for term in transfer_terms(plan, amounts) if term.id in ("posting", "waiting")))
 
 
-def _hidden(result: Evaluation, exposed: float, fixed: float) -> Sentence:
+def _hidden(result: Evaluation, exposed: float, fixed: float, *, by_decode: bool) -> Sentence:
     share = fixed / result.ttft_seconds
     if fixed > exposed and share >= 0.01:
         return (
             (f"The bytes hide; the {time_text(fixed)} of fixed handoff does not, and it is ", ""),
-            (share_text(share), "exposed"),
+            (share_text(share), "exposed", "gap_seconds"),
             (" of TTFT.", ""),
         )
     if result.gap_share > GAP_MARK:
         return _late(result)
+    behind = "prefill and decode's own layers" if by_decode and exposed <= 0 else "prefill"
     return (
-        (f"The wire hides behind prefill: of {time_text(result.transfer.seconds)} on the link, decode waits for ", ""),
-        (time_text(exposed), "exposed"),
+        (f"The wire hides behind {behind}: of {time_text(result.transfer.seconds)} on the link, decode waits for ", ""),
+        (time_text(exposed), "exposed", "transfer.exposed_seconds"),
         (".", ""),
     )
 
@@ -123,7 +133,7 @@ def _hidden(result: Evaluation, exposed: float, fixed: float) -> Sentence:
 def _late(result: Evaluation) -> Sentence:
     return (
         ("Decode sees its first token ", ""),
-        (share_text(result.gap_share), "exposed"),
+        (share_text(result.gap_share), "exposed", "gap_seconds"),
         (" of TTFT after prefill ends: past the 20\u202f% mark.", ""),
     )
 
@@ -133,6 +143,6 @@ def _link_bound(plan: Plan, amounts: Amounts, exposed: float) -> Sentence:
     some = f"{count_text(parts.left)} of {count_text(parts.total)} {parts.kind}s"
     return (
         (f"Link-bound: {some} have yet to cross when prefill ends, and decode waits ", ""),
-        (time_text(exposed), "exposed"),
+        (time_text(exposed), "exposed", "transfer.exposed_seconds"),
         (".", ""),
     )

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
+SHARE_A_PAGE = {f"tests/app/test_hosting_{name}.py" for name in ("replicas", "server", "slow")}
 
 _QUIET = (HealthCheck.too_slow, HealthCheck.filter_too_much)
 settings.register_profile("quick", max_examples=60, deadline=None, derandomize=True, suppress_health_check=_QUIET)
@@ -34,11 +35,12 @@ def shared() -> Path:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """One worker for all tests with a browser, which share a page; the others take the rest test by test."""
+    """One worker for all tests with a browser, and one for each file whose tests share a page; the rest go test by test."""
     from xdist.scheduler import LoadScopeScheduling
 
     class OneBrowser(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "browser" if nodeid.startswith("tests/browser/") else nodeid
+            file = nodeid.partition("::")[0]
+            return "browser" if file.startswith("tests/browser/") else file if file in SHARE_A_PAGE else nodeid
 
     return OneBrowser(config, log)

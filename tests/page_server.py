@@ -8,8 +8,9 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from typing import IO
 
 
@@ -21,12 +22,12 @@ def page_server(log: IO[bytes] | None = None, **settings: str) -> Iterator[str]:
 
 
 @contextmanager
-def page_process(log: IO[bytes] | None = None, **settings: str) -> Iterator[tuple[str, int]]:
-    """The same, with the number of its process."""
+def page_process(log: IO[bytes] | None = None, *, within: Sequence[str] = (), **settings: str) -> Iterator[tuple[str, int]]:
+    """The same, with the number of its process; `within` are words of a command that runs another."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port), "--no-browser"]
+    command = [*within, sys.executable, "-m", "app.cli", "serve", "--port", str(port), "--no-browser"]
     printed = log or subprocess.DEVNULL
     process = subprocess.Popen(command, stdout=printed, stderr=printed, env={**os.environ, **settings})
     address = f"http://127.0.0.1:{port}"
@@ -46,6 +47,13 @@ def page_process(log: IO[bytes] | None = None, **settings: str) -> Iterator[tupl
             process.wait(timeout=10)
         except subprocess.TimeoutExpired:
             process.kill()
+
+
+@contextmanager
+def replicas_of_the_page(count: int, **settings: str) -> Iterator[list[tuple[str, int]]]:
+    """Addresses and processes of some pages with the same environment variables, which start at the same time."""
+    with ExitStack() as stack, ThreadPoolExecutor(count) as pool:
+        yield list(pool.map(lambda _: stack.enter_context(page_process(**settings)), range(count)))
 
 
 def on_a_page(measure: Callable[[str], None], **settings: str) -> None:

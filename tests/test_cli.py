@@ -213,9 +213,9 @@ def test_list_prints_what_can_be_named_with_source_and_date(kind: str, capsys: C
     ("words", "said"),
     [
         (["evaluate"], ["The handoff adds 53.7\u202fms", "2.68\u202fGB (2.50\u202fGiB)", "327,680\u202fB"]),
-        (["critical", "--link", "ethernet-100", "--decode-step-seconds", ".03"], ["On Ethernet 100, a prompt past 1,145 tokens", "always"]),
+        (["critical", "--link", "ethernet-100", "--decode-step-seconds", ".03"], ["a prompt past 1,145 tokens", "always"]),
         (["critical", "--decode-held-tokens", "1048576"], ["no prompt up to 1,048,576 outlasts a decode step", "never"]),
-        (["critical", "--link", "wan-100", "--engine", "vllm-nixl"], ["Every handoff on WAN 100 outlasts a decode step."]),
+        (["critical", "--link", "wan-100", "--engine", "vllm-nixl"], ["Every handoff on WAN 100 (between sites) outlasts a decode step."]),
         (["turn"], ["30,000 tokens of history, 500 of them generated on decode; 2,000 new.", "pool (cold)", "819\u202fMB"]),
         (["turn", "--turns", "3"], ["Over 3 turns, unique KV:"]),
         (["model", "llama-3-70b", "--tp", "8"], ["Llama 3 70B (llama-3-70b)", "336\u202fMB (320\u202fMiB)", "70.6 B"]),

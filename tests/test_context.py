@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from app.cli import main
 from kvmodel import Scenario, evaluate, find_model
+from kvmodel.context import fitting_model
 from kvmodel.registry import models
 
 
@@ -36,3 +37,25 @@ def test_the_command_line_says_it_readable_and_as_json(capsys: pytest.CaptureFix
         assert len(json.loads(capsys.readouterr().out)["notes"]) == 1
     assert main(["model", "llama-2-7b", "--tokens", "4096", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["notes"] == []
+
+
+@given(st.sampled_from(sorted(models())), st.integers(1, 1_048_576))
+def test_the_model_offered_takes_the_prompt_and_is_of_the_family_where_one_of_it_can(model: str, tokens: int) -> None:
+    asked = find_model(model)
+    found = fitting_model(asked, tokens)
+    assert found is not None
+    assert found.max_context is not None
+    assert found.max_context >= tokens
+    kin = [other for other in models().values() if other.family == asked.family and (other.max_context or 0) >= tokens]
+    assert (found.family == asked.family) == bool(kin)
+
+
+def test_an_input_that_does_nothing_here_is_named() -> None:
+    asked = Scenario(group_layers=4, early_prefix="yes")
+    first, second = evaluate(asked).notes
+    assert first == "Layers of a group (group_layers) does nothing under overlap serial: only layer-group sends layers in groups."
+    assert "early_prefix" in second
+    assert evaluate(asked.with_changes(overlap="layer-group")).notes == ()
+    bare = Scenario(prefill_held_tokens=4096)
+    same = [evaluate(scenario).transfer.exposed_seconds for scenario in (bare, bare.with_changes(group_layers=4, early_prefix="yes"))]
+    assert same[0] == same[1]

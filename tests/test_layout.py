@@ -109,7 +109,7 @@ def test_every_module_of_the_model_has_its_test(root: Path) -> None:
     without = {"__init__", "dtypes", "errors", "numeric", "results"}  # a table, exceptions, four functions, names
     covered_by = {
         "asked": "engines", "changes": "compare", "compare_turns": "compare", "designs": "turn", "evaluate": "sweep",
-        "flop": "terms", "kernels": "terms", "lane": "wire", "lanes": "rails", "layer_time": "replicas",
+        "flop": "terms", "idle": "context", "kernels": "terms", "lane": "wire", "lanes": "rails", "layer_time": "replicas",
         "operations": "matrices", "placement": "compute", "plan": "handoff", "progress": "handoff", "refusals": "engines",
         "remedies": "reason", "structure": "sweep", "terms": "compute", "traffic": "congestion", "transport": "transports", "work": "terms",
     }  # fmt: skip

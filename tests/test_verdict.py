@@ -84,8 +84,9 @@ def test_a_sentence_is_short_ends_once_and_colours_one_quantity(scenario: Scenar
     assert len(result.verdict) <= LONGEST
     assert result.verdict[0].isupper() or result.verdict[0].isdigit()
     assert result.verdict.endswith(".")
-    coloured = [meaning for _, meaning in parts if meaning]
+    coloured = [part[1] for part in parts if part[1]]
     assert coloured in ([["exposed"], ["wire"]] if result.feasible else [[]])
+    assert [len(part) for part in parts if part[1]] == [3] * len(coloured)  # it names the figure that explains it
 
 
 @pytest.mark.parametrize("accelerator", sorted(accelerators()))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from app.charts.marks import disc, line, note
+from app.charts.marks import disc, line, note, words
 from app.charts.scale import log_axis, time_axis
 from app.charts.spec import Figure, Spec, Table, at, colour, four_digits
 from app.charts.tables import table_block
@@ -66,16 +66,17 @@ def _recovering(traffic: Traffic, recovery: str) -> Traffic:
     return Traffic(**{**dict(traffic), "recovery": recovery})
 
 
-def shared_table(rows: Sequence[Shared]) -> Table:
-    """Columns of the curve, the sentences under it and the table of failures."""
-    frames = [_frame(row) for row in rows]
+def shared_table(rows: Sequence[Shared], pinned: Sequence[float] = ()) -> Table:
+    """Columns of the curve, the sentences under it and the table of failures; axes reach to a pinned scenario's curve."""
+    frames = [_frame(row, pinned) for row in rows]
     return {name: [frame[name] for frame in frames] for name in frames[0]}
 
 
-def _frame(row: Shared) -> dict[str, Any]:
+def _frame(row: Shared, pinned: Sequence[float]) -> dict[str, Any]:
     found, knee = row.found, row.found.knee
     shown, walled = 1 <= knee <= NUMBERS[-1], 1 <= found.pool_handoffs <= NUMBERS[-1]
-    low, high = min(row.points) or 1e-6, max(*row.points, 1e-6)
+    seconds = [v for v in (*row.points, *pinned) if v > 0] or [1e-6]
+    low, high = min(seconds), max(seconds)
     floor = 10.0 ** math.floor(math.log10(low) - 0.15)
     ceiling = 10.0 ** math.ceil(math.log10(high) + 0.15)
     return {
@@ -155,16 +156,25 @@ def _failure_texts(f: Failure) -> dict[str, str]:
     }
 
 
-def congestion_figure() -> Figure:
-    """Time of one handoff against the number in flight."""
-    return Figure("congestion", _layout(13), _layout(12), at("g.text"))
+def congestion_figure(pinned: Sequence[float] = ()) -> Figure:
+    """Time of one handoff against the number in flight; a pinned scenario's dashed."""
+    return Figure("congestion", _layout(13, pinned), _layout(12, pinned), at("g.text"))
 
 
-def _layout(size: int) -> Spec:
+def _pinned_curve(points: Sequence[float], size: int) -> list[Spec]:
+    """The curve, and its word behind its end."""
+    texts = [f"pin, {count_text(n)} in flight<br>{time_text(v)} each" for n, v in zip(NUMBERS, points, strict=True)]
+    hover = {"customdata": texts, "hovertemplate": "%{customdata}<extra></extra>"}
+    end = words([NUMBERS[-1]], [points[-1] or None], ["\u2002pin"], "muted", size)
+    return [line(list(NUMBERS), [v or None for v in four_digits(points)], "muted", 1.5, dash="dash", **hover), end]
+
+
+def _layout(size: int, pinned: Sequence[float]) -> Spec:
     ticks = [1, 4, 16, 64, 256]
     data = [
         line([1, NUMBERS[-1]], at("g.alone"), "other", 1.25, dash="dash"),
         line(list(NUMBERS), at("g.curve"), "wire", 3.5, customdata=at("g.says"), hovertemplate="%{customdata}<extra></extra>"),
+        *(_pinned_curve(pinned, size) if pinned else []),
     ]
     over = {"bgcolor": colour("bg"), "borderpad": 3}
     names = [
@@ -179,7 +189,7 @@ def _layout(size: int) -> Spec:
     seconds = {**time_axis(1e-6, 1e6), "range": at("g.range")}
     layout = {
         "height": 300,
-        "margin": {"l": 60, "r": 16, "t": 8, "b": 44},
+        "margin": {"l": 60, "r": 34 if pinned else 16, "t": 8, "b": 44},
         "xaxis": {**log_axis(0.9, 300, ticks, [str(t) for t in ticks]), "title": {"text": "handoffs in flight"}, "fixedrange": True},
         "yaxis": {**seconds, "fixedrange": True, "showgrid": True},
         "annotations": names,

@@ -14,6 +14,7 @@ from app.charts.marks import Label, labels
 from app.charts.scale import NARROW, WIDE
 from app.charts.spec import Figure, Spec, Table, at, colour
 from app.charts.turn import DRAWN, TITLES, Key, TurnRow
+from kvmodel.compare import same
 from kvmodel.designs import Design
 from kvmodel.display import bytes_text, count_text
 
@@ -58,26 +59,43 @@ _EDGES: dict[Key, tuple[tuple[str, str], ...]] = {
 }
 
 
-def flow_table(rows: Sequence[TurnRow]) -> Table:
-    """Columns of the flow pictures over a slider's positions."""
-    frames = [_flow_frame(row) for row in rows]
+def flow_table(rows: Sequence[TurnRow], pinned: TurnRow | None = None) -> Table:
+    """Columns of the flow pictures over a slider's positions; the widest edge is that of either where a turn is pinned."""
+    least = largest_edge(pinned) if pinned else 0.0
+    frames = [_flow_frame(row, max(largest_edge(row), least)) for row in rows]
     return {name: [frame[name] for frame in frames] for name in frames[0]}
 
 
-def _flow_frame(row: TurnRow) -> dict[str, Any]:
-    largest = max(max((e.bytes for e in row.by_key[key].edges), default=0.0) for key in DRAWN) or 1.0
+def largest_edge(row: TurnRow) -> float:
+    """Bytes on the edge that carries most, of all designs."""
+    return max(max((e.bytes for e in row.by_key[key].edges), default=0.0) for key in DRAWN) or 1.0
+
+
+def edges_path(geometry: Geometry, row: TurnRow, largest: float, unlike: TurnRow | None = None) -> str:
+    """The arrows of all pictures, the widest that of `largest` bytes; without those that are as wide in the turn they are `unlike`."""
+    found = [(index, key, edge) for index, key in enumerate(DRAWN) for edge in _EDGES[key]]
+    arrows = []
+    for index, key, edge in found:
+        moved, other = _moved(row.by_key[key], edge), _moved(unlike.by_key[key], edge) if unlike else 0.0
+        if moved and not same(moved, other):
+            arrows.append(_arrow(geometry, index, *edge, moved / largest))
+    return "".join(arrows) or "M0,0Z"
+
+
+def _moved(design: Design, edge: tuple[str, str]) -> float:
+    return float(sum(e.bytes for e in design.edges if (e.source, e.target) == edge))
+
+
+def _flow_frame(row: TurnRow, largest: float) -> dict[str, Any]:
     frame: dict[str, Any] = {}
-    arrows: dict[str, list[str]] = {prefix: [] for prefix in GEOMETRY}
     for index, key in enumerate(DRAWN):
         design = row.by_key[key]
         frame[f"f{index}.bytes"] = f"<b>{bytes_text(design.unique_bytes)}</b>"
         frame |= _node_texts(index, key, design)
-        for number, (source, target) in enumerate(_EDGES[key]):
-            moved = sum(e.bytes for e in design.edges if (e.source, e.target) == (source, target))
+        for number, edge in enumerate(_EDGES[key]):
+            moved = _moved(design, edge)
             frame[f"f{index}.e{number}"] = bytes_text(moved) if moved else ""
-            for prefix, geometry in GEOMETRY.items():
-                arrows[prefix] += [_arrow(geometry, index, source, target, moved / largest)] if moved else []
-    return frame | {f"{prefix}.edges": "".join(drawn) or "M0,0Z" for prefix, drawn in arrows.items()}
+    return frame | {f"{prefix}.edges": edges_path(geometry, row, largest) for prefix, geometry in GEOMETRY.items()}
 
 
 def _node_texts(index: int, key: Key, design: Design) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def _cells(seconds: np.ndarray[Any, Any], steps: np.ndarray[Any, Any]) -> Table:
         kept = [COLUMNS["w"].index(batch) for batch in columns]
         texts = [[[time_text(v) for v in row] for row in position[:, kept]] for position in seconds]
         levels = [[[level_of(v) for v in row] for row in position[:, kept]] for position in steps]
-        table[f"{prefix}.stairs"] = [_stairs(position[:, kept], prefix) for position in steps]
+        table[f"{prefix}.stairs"] = [stairs_of(position[:, kept], prefix) for position in steps]
         for level, heat in enumerate(HEAT):
             table[f"{prefix}.{heat}"] = [_path(position, level, prefix) for position in levels]
         for name, dark in (("on_pale", False), ("on_dark", True)):
@@ -127,7 +127,7 @@ def _words(texts: Sequence[Sequence[str]], levels: Sequence[Sequence[int]], *, d
     ]
 
 
-def _stairs(steps: np.ndarray[Any, Any], prefix: str) -> str:
+def stairs_of(steps: np.ndarray[Any, Any], prefix: str) -> str:
     """The line from the top down that has every cell of a decode step or more on its right."""
     passed = (steps < 1.0).sum(axis=1).tolist()
     corners = [f"{x},{HEAD + row_height(prefix) * (row + end):.4g}" for row, x in enumerate(passed) for end in (0, 1)]
@@ -149,7 +149,7 @@ def _sentences(scenario: Scenario, own: Evaluation, prompts: np.ndarray[Any, Any
 
 def _sentence(link: str, tokens: int, batch: int, most: int, seconds: float, steps: float, nothing: bool) -> Sentence:
     if nothing:
-        return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire"), (" to move.", ""))
+        return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire", "kv.wire_bytes"), (" to move.", ""))
     taken = f"at batch {count_text(batch)} the handoff takes {time_text(seconds)}, {digits(steps)} steps."
     of = f" of {count_text(tokens)} tokens in one decode step; {taken}"
     if most == 0:

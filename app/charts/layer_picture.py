@@ -206,18 +206,30 @@ def _project(p: Picture, s: Shapes) -> None:
 
 def _sent(p: Picture, s: Shapes, top: float) -> float:
     """Tensors that cross, on both sides, and the arrow; returns their width together."""
-    g = p.geometry
-    between = g.gap / 2
-    wide = sum(max(t.columns * p.scale, THIN) for t in s.sent) + between * max(0, len(s.sent) - 1)
-    for x in (g.column - wide, g.right):
-        for t in s.sent:
-            x = p.block(p.wire, x, top, t.columns, t.rows, t.low) + between
+    g, wide = p.geometry, _tensors(p, s, top)
     if not s.sent:
         return 0.0
     y, start, end = top + p.tallest / 2 if p.tallest > 14 else top, g.column + 5, g.right - 4
     neck, half, head = end - 11, 2.0, 6.5
     outline = [(start, y - half), (neck, y - half), (neck, y - head), (end, y), (neck, y + head), (neck, y + half), (start, y + half)]
     p.polygon(p.wire, outline)
+    return wide
+
+
+def sent_outlines(p: Picture, s: Shapes) -> tuple[list[Any], list[Any]]:
+    """Outlines of what crosses, on both sides of the gap, at the picture's scale; coordinates of lines with None between."""
+    other = Picture(p.geometry, p.scale, tallest=min(max(s.rows * p.scale, THIN), p.geometry.tall))
+    _tensors(other, s, p.geometry.panel(0))
+    return other.wire[0], other.wire[1]
+
+
+def _tensors(p: Picture, s: Shapes, top: float) -> float:
+    """What crosses, on both sides of the gap; returns its width."""
+    between = p.geometry.gap / 2
+    wide = sum(max(t.columns * p.scale, THIN) for t in s.sent) + between * max(0, len(s.sent) - 1)
+    for x in (p.geometry.column - wide, p.geometry.right):
+        for t in s.sent:
+            x = p.block(p.wire, x, top, t.columns, t.rows, t.low) + between
     return wide
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from kvmodel.results import Evaluation
 from kvmodel.scenario import Scenario
 
 COUNT = 6
+FASTER, HALVED = "Prefill twice as fast", "Half the prompt"
+"""Changes that follow from the scenario that they are made to."""
 _FASTER = ("ethernet-10", "ethernet-25", "roce-100", "ib-hdr-200", "ib-ndr-400", "ib-xdr-800", "nvlink-4", "nvlink-5")
 
 
@@ -53,8 +56,8 @@ def levers(scenario: Scenario) -> list[Lever]:
     )
     made = [Lever(name, changes, run) for name, changes in found if (run := _changed(scenario, changes))]
     half = float(f"{_half_prefill(scenario, {'batch': [scenario.batch]})[0]:.4g}")
-    faster = Lever("Prefill twice as fast", {"prefill_seconds": half}, _faster(scenario))
-    return [*made, faster, Lever("Half the prompt", {"prompt_tokens": max(scenario.prompt_tokens // 2, 1)}, _halved(scenario))]
+    faster = Lever(FASTER, {"prefill_seconds": half}, _faster(scenario))
+    return [*made, faster, Lever(HALVED, {"prompt_tokens": max(scenario.prompt_tokens // 2, 1)}, _halved(scenario))]
 
 
 def _next_link(scenario: Scenario) -> tuple[str, str]:
@@ -123,6 +126,17 @@ def ranked(over: Over) -> list[Lever]:
     now = float(np.asarray(over.swept.ttft_seconds)[over.at])
     found = [(lever, float(np.asarray(lever.run(alone).ttft_seconds)[0]) - now) for lever in levers(over.scenario)[:COUNT]]
     return [lever for lever, _ in sorted(found, key=lambda pair: -abs(pair[1]))]
+
+
+@lru_cache(maxsize=128)
+def changes_of(scenario: Scenario, other: Scenario, names: tuple[str, ...]) -> tuple[float | None, ...]:
+    """Seconds by which changes of one scenario, by name, move the first token of another; None where it cannot be so changed."""
+    alone = {"prompt_tokens": np.array([other.prompt_tokens])}
+    now = float(np.asarray(sweep(other, **alone).ttft_seconds)[0])
+    made = {lever.name: _changed(other, lever.changes) for lever in levers(scenario)}
+    runs = {**made, FASTER: _faster(other), HALVED: _halved(other)}
+    found = [runs.get(name) for name in names]
+    return tuple(None if run is None else float(np.asarray(run(alone).ttft_seconds)[0]) - now for run in found)
 
 
 def room_for_labels(x: list[Any], share: float) -> list[Any]:

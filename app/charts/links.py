@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -19,8 +20,9 @@ from kvmodel.plan import plan_of
 from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario
 from kvmodel.verdict import Sentence
 
+_FOLDED = {"tag": "span", "children": ["Which prompts each link hides"]}
 _GRID = {"per_doubling": 24, "dense": 64}
-_HEADS = ("Link", "Bandwidth", "Your prompt", "Outlasts a step from", "Hides layer by layer")
+_HEADS = ("Link", "Bandwidth", "Your prompt", "Outlasts a step from")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +98,14 @@ def _speed(row: LinkRow) -> float:
 def critical_sentence(row: LinkRow, steps: float, *, moves: bool) -> Sentence:
     """The answer: where the chosen link begins to matter."""
     if not moves:
-        return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire"), (" to move.", ""))
+        return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire", "kv.wire_bytes"), (" to move.", ""))
     if row.critical is None:
         return ((f"On {row.name}, no prompt up to {count_text(MAX_PROMPT_TOKENS)} outlasts a decode step.", ""),)
     if row.critical == 1:
         return ((f"Every handoff on {row.name} outlasts a decode step; yours takes {digits(steps)} steps.", ""),)
     return (
         (f"On {row.name}, a prompt past ", ""),
-        (f"{tokens_text(row.critical)} tokens", "wire"),
+        (f"{tokens_text(row.critical)} tokens", "wire", "decode_step_tokens"),
         (f" spends longer on the wire than one decode step; yours spends {digits(steps)} steps.", ""),
     )
 
@@ -129,17 +131,34 @@ def hiding_text(rows: Sequence[LinkRow], tokens: int) -> str:
     return f"{said}{', '.join(able)}." if able else f"{said}no link between nodes."
 
 
-def links_block(scenario: Scenario, rows: Sequence[LinkRow]) -> dict[str, Any]:
-    """Every link in a table: bandwidth, your prompt, critical length, what can hide."""
-    head = {"tag": "tr", "children": [_cell("th", text, i) for i, text in enumerate(_HEADS)]}
-    body = []
-    for row in rows:
-        critical = "never" if row.critical is None else "the first token" if row.critical == 1 else tokens_text(row.critical)
-        cells = [row.name, rate_text(row.bandwidth), at(f"c.text.{row.id}"), critical, hidden_text(row.hidden)]
-        chosen = "kv-chosen" if row.id == scenario.link else ""
-        body.append({"tag": "tr", "class": chosen, "children": [_cell("td", cell, i) for i, cell in enumerate(cells)]})
+def links_block(scenario: Scenario, rows: Sequence[LinkRow], seconds: Mapping[str, float]) -> dict[str, Any]:
+    """Every link in a table, the longest critical length first, then the least time of your prompt, from `seconds` by link."""
+    ordered = sorted(rows, key=lambda row: (-(row.critical or math.inf), seconds[row.id]))
+    body = [(row, (row.name, rate_text(row.bandwidth), at(f"c.text.{row.id}"), _critical_text(row))) for row in ordered]
+    return _table("Every link", _HEADS, body, scenario.link)
+
+
+def hides_block(scenario: Scenario, rows: Sequence[LinkRow]) -> dict[str, Any]:
+    """Which prompts each link hides, a folded table."""
+    body = [(row, (row.name, rate_text(row.bandwidth), hidden_text(row.hidden))) for row in rows]
+    table = _table("Prompts that each link hides", ("Link", "Bandwidth", "Hides layer by layer"), body, scenario.link)
+    own = next(row for row in rows if row.id == scenario.link)
+    mine = {"tag": "span", "children": [f"{own.short}: {hidden_text(own.hidden)}"]}
+    return {"tag": "details", "class": "kv-row", "children": [{"tag": "summary", "children": [_FOLDED, mine]}, table]}
+
+
+def _critical_text(row: LinkRow) -> str:
+    return "never" if row.critical is None else "the first token" if row.critical == 1 else tokens_text(row.critical)
+
+
+def _table(title: str, heads: Sequence[str], rows: Sequence[tuple[LinkRow, Sequence[Any]]], chosen: str) -> dict[str, Any]:
+    head = {"tag": "tr", "children": [_cell("th", text, i) for i, text in enumerate(heads)]}
+    body = [
+        {"tag": "tr", "class": "kv-chosen" if row.id == chosen else "", "children": [_cell("td", cell, i) for i, cell in enumerate(cells)]}
+        for row, cells in rows
+    ]
     table = {"tag": "table", "class": "kv-table", "children": [{"tag": "thead", "children": [head]}, {"tag": "tbody", "children": body}]}
-    return {"tag": "div", "class": "kv-scroll", "tabindex": "0", "role": "region", "aria-label": "Every link", "children": [table]}
+    return {"tag": "div", "class": "kv-scroll", "tabindex": "0", "role": "region", "aria-label": title, "children": [table]}
 
 
 def _cell(tag: str, content: Any, index: int) -> dict[str, Any]:

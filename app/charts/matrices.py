@@ -60,14 +60,18 @@ def answer(plan: Plan, index: int, prompt: int, known: int) -> Sentence:
     sizes = [float(replace(wire, copies=1.0).bytes(prompt, known)) for wire in plan.wires]
     layer, whole = sizes[index], sum(wire.count * size for wire, size in zip(plan.wires, sizes, strict=True))
     if known >= prompt:
-        return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire"), (" to move.", ""))
+        return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire", "kv.wire_bytes"), (" to move.", ""))
     what, states = sent_words(plan.model.groups[index]), any(isinstance(group.attention, Linear) for group in plan.model.groups)
     every = f"{bytes_text(whole)} for all {count_text(plan.model.layers)}{', states included' * (states and 'state' not in what)}."
     if not what:
         return (("Of everything this layer computes, nothing crosses: ", ""), (bytes_text(0), "wire"), (f" of {every}", ""))
     alike = len({round(size) for size in sizes}) == 1
     each = "a layer" if alike else "in such a layer"
-    return ((f"Of everything one layer computes, only {what}: ", ""), (bytes_text(layer), "wire"), (f" {each}, {every}", ""))
+    return (
+        (f"Of everything one layer computes, only {what}: ", ""),
+        (bytes_text(layer), "wire", "kv.prompt_bytes"),
+        (f" {each}, {every}", ""),
+    )
 
 
 def setup(plan: Plan, place: Placement, index: int, prompt: int, batch: int) -> str:
@@ -119,9 +123,14 @@ def sent_of(group: LayerGroup, missing: int) -> tuple[Sent, ...]:
 
 def matrices_figure(over: Over, index: int) -> Figure:
     """The picture of one layer of a group."""
-    place, amounts = placement_of(over.scenario, "prefill"), amounts_of(over.scenario)
-    shapes = shapes_of(over.plan.model.groups[index], place, amounts, amounts.prompt_tokens, 0)
+    shapes = shapes_at(over, index)
     return Figure("matrices", _layout("w", shapes), _layout("n", shapes), at("answer.text"))
+
+
+def shapes_at(over: Over, index: int) -> Shapes:
+    """Columns of one layer's matrices in the scenario itself, with all of its prompt computed."""
+    place, amounts = placement_of(over.scenario, "prefill"), amounts_of(over.scenario)
+    return shapes_of(over.plan.model.groups[index], place, amounts, amounts.prompt_tokens, 0)
 
 
 def _layout(key: str, shapes: Shapes) -> Spec:

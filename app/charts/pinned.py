@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from app.charts.pin_bars import Terms, pin_bars, pin_bars_table, turn_terms
 from app.charts.request import sum_unit
 from app.charts.spec import Table, at
 from app.charts.tables import table_block
@@ -13,11 +14,11 @@ from app.over import Over, evaluate_over
 from app.state import TURN_FIELDS, State
 from kvmodel import Evaluation
 from kvmodel.changes import InputChange, changes_over
-from kvmodel.compare import HEADLINES, FigurePair, pairs_of, sentence_of
-from kvmodel.compare_turns import design_pairs, turn_changes_over, turn_difference
+from kvmodel.compare import HEADLINES, FigurePair, first_token_terms, pairs_of, sentence_of
+from kvmodel.compare_turns import design_pairs, kept, turn_changes_over, turn_difference
 from kvmodel.display import MINUS, bytes_text, digits
 from kvmodel.evaluate import evaluate
-from kvmodel.plan import plan_of
+from kvmodel.plan import Plan, plan_of
 from kvmodel.verdict import plain
 
 SUM = ("ttft", "prefill", "exposed", "fixed", "step")
@@ -41,7 +42,12 @@ def _request_table(pin: State, over: Over) -> Table:
     said = [sentence_of(found, (plan, before), (over.plan, row)) for found, row in zip(changes, over.rows, strict=True)]
     pairs = [pairs_of(before, row) for row in over.rows]
     told = {path: [row[i] for row in pairs] for i, (path, *_) in enumerate(HEADLINES)}
-    return _said_table(said, changes) | _pair_columns(told) | _sum_columns(before, over.rows)
+    bars = pin_bars_table(_terms(plan, before), [_terms(over.plan, row) for row in over.rows], changes)
+    return _said_table(said, changes) | _pair_columns(told) | _sum_columns(before, over.rows) | bars
+
+
+def _terms(plan: Plan, row: Evaluation) -> Terms:
+    return {name: seconds for name, (seconds, _) in first_token_terms(plan, row).items()}
 
 
 def _turn_table(pin: State, state: State, slider: str, values: tuple[int, ...]) -> Table:
@@ -55,7 +61,8 @@ def _turn_table(pin: State, state: State, slider: str, values: tuple[int, ...]) 
         for i, pair in enumerate(pairs[0])
         for name in ("unique", "ttft")
     }
-    return _said_table(said, changes) | _pair_columns(told)
+    bars = pin_bars_table(turn_terms(kept(before)), [turn_terms(kept(row)) for row in rows], changes)
+    return _said_table(said, changes) | _pair_columns(told) | bars
 
 
 def _said_table(said: Sequence[Any], changes: Sequence[Sequence[InputChange]]) -> Table:
@@ -107,6 +114,7 @@ def pin_blocks(state: State, *, turn: bool) -> list[dict[str, Any]]:
     own = [_block("p", OWN, look="kv-note")] if state.pin.is_own() or state.is_own() else []
     lines = [
         _block("p", {"tag": "span", "parts": at("pin.sentence"), "children": []}, look="kv-pin-said"),
+        pin_bars(),
         _block("p", at("pin.differs"), look="kv-note kv-one-line"),
         _block("p", f"The pinned one: {_verdict(state.pin, turn=turn)}", look="kv-note"),
         *own,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -66,17 +67,21 @@ def _sentence(own: str, best: str, mine: float, serial: float, least: float) -> 
     return f"Sent {NAMES[own]}, decode waits {time_text(mine)} in place of {time_text(serial)}{times}."
 
 
-def pipelining_figure(table: Table, overlaps: Sequence[str], own: str) -> Figure:
-    """A line for each overlap, the chosen one in the colour of what is exposed."""
-    return Figure("pipelining", _layout(table, overlaps, own, 13), _layout(table, overlaps, own, 12, "short"), at("p.sentence"))
+def pipelining_figure(table: Table, overlaps: Sequence[str], own: str, pinned: Sequence[float] = ()) -> Figure:
+    """A line for each overlap, the chosen one in the colour of what is exposed; a pinned scenario's own gaps dashed."""
+    wide, narrow = (_layout(table, overlaps, own, size, key, pinned) for size, key in ((13, "text"), (12, "short")))
+    return Figure("pipelining", wide, narrow, at("p.sentence"))
 
 
-def _layout(table: Table, overlaps: Sequence[str], own: str, size: int, words_key: str = "text") -> Spec:
+def _layout(table: Table, overlaps: Sequence[str], own: str, size: int, words_key: str, pinned: Sequence[float]) -> Spec:
     tokens, anchor = table["p.tokens"], "p.anchor" if words_key == "text" else "p.short_anchor"
-    values = [v for o in overlaps for v in table[f"p.{o}"] if v] or [1e-3]
+    gaps = [v or None for v in four_digits(pinned)]
+    values = [v for column in (*(table[f"p.{o}"] for o in overlaps), gaps) for v in column if v] or [1e-3]
     low, high = 10.0 ** math.floor(math.log10(min(values))), 10.0 ** math.ceil(math.log10(max(values)) + 1e-9)
     data = [_curve(o, o == own) for o in sorted(overlaps, key=lambda o: o == own)]
-    data.append(_end_texts(table, overlaps, own, (math.log10(high) - math.log10(low)) / 248, size))
+    data += [_pinned_line(tokens, gaps)] if pinned else []
+    curves = {**{o: table[f"p.{o}"] for o in overlaps}, **({"pin": gaps} if pinned else {})}
+    data.append(_end_texts(tokens, curves, own, (math.log10(high) - math.log10(low)) / 248, size))
     layout = {
         "height": 300,
         "margin": {"l": 60, "r": 118, "t": 8, "b": 44},
@@ -96,11 +101,16 @@ def _curve(overlap: str, chosen: bool) -> Spec:
     return line(col("p.tokens"), col(f"p.{overlap}"), fill, width, **hover)
 
 
-def _end_texts(table: Table, overlaps: Sequence[str], own: str, per_pixel: float, size: int) -> Spec:
+def _pinned_line(tokens: Sequence[int], gaps: Sequence[float | None]) -> Spec:
+    texts = [f"pin, {count_text(n)} tokens<br>decode waits {time_text(v or 0.0)}" for n, v in zip(tokens, gaps, strict=True)]
+    return line(list(tokens), list(gaps), "muted", 1.5, dash="dash", customdata=texts, hovertemplate="%{customdata}<extra></extra>")
+
+
+def _end_texts(tokens: Sequence[int], curves: Mapping[str, Sequence[Any]], own: str, per_pixel: float, size: int) -> Spec:
     """Names at the lines' ends, side by side where lines meet; a line that ends in no wait is named where it was last seen."""
-    last = {o: max((i for i, v in enumerate(table[f"p.{o}"]) if v), default=None) for o in overlaps}
-    ends = [(o, i, math.log10(table[f"p.{o}"][i])) for o, i in last.items() if i is not None]
-    placed = [(o, table["p.tokens"][i], y) for o, i, y in sorted(ends, key=lambda end: -end[2])]
+    last = {o: max((i for i, v in enumerate(curve) if v), default=None) for o, curve in curves.items()}
+    ends = [(o, i, math.log10(curves[o][i])) for o, i in last.items() if i is not None]
+    placed = [(o, tokens[i], y) for o, i, y in sorted(ends, key=lambda end: -end[2])]
     heights = spread([y for *_, y in placed], LABEL_GAP * per_pixel)
     texts = [f"\u2002<b>{o}</b>" if o == own else f"\u2002{o}" for o, *_ in placed]
     fills = [colour("exposed_text" if o == own else "muted") for o, *_ in placed]

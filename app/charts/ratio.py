@@ -1,4 +1,4 @@
-"""Wire time over prefill time: flat until attention's square outgrows the bytes."""
+"""Wire time over prefill time: flat while both grow with the prompt, lower where prefill has more to do than that."""
 
 from __future__ import annotations
 
@@ -8,7 +8,27 @@ from app.charts.curves import Curves
 from app.charts.marks import disc, line, note
 from app.charts.scale import log_axis, token_axis
 from app.charts.spec import Figure, Spec, Table, at, col, colour
-from kvmodel.display import NARROW_SPACE
+from kvmodel.display import NARROW_SPACE, share_text, tokens_text
+
+FLAT = 0.10
+"""Shares within this part of each other count as flat."""
+
+
+def ratio_text(table: Table) -> str:
+    """How the ratio goes over the prompts drawn, in a sentence."""
+    tokens, ratio = table["c.tokens"], table["r.ratio"]
+    top = max(range(len(ratio)), key=ratio.__getitem__)
+    first, most, last = (share_text(ratio[i]) for i in (0, top, -1))
+    if not ratio[top]:
+        return "Nothing moves, so there is nothing to compare."
+    low = min(ratio)
+    if ratio[top] - low <= FLAT * ratio[top]:
+        return f"The ratio is flat: no prompt has it above {most}."
+    rises, falls = ratio[0] < (1 - FLAT) * ratio[top], ratio[-1] < (1 - FLAT) * ratio[top]
+    if rises and falls:
+        return f"The ratio rises from {first} to {most} at {tokens_text(tokens[top])} tokens and falls to {last} at the longest prompt."
+    way = "rises" if rises else "falls"
+    return f"The ratio {way} from {first} at the shortest prompt to {last} at the longest."
 
 
 def ratio_figure(table: Table, pinned: Curves | None = None) -> Figure:

@@ -8,6 +8,7 @@ from app.answers import fitting_text, memory_text
 from app.charts.spec import Table, at
 from app.charts.strips import Moment, moment
 from app.over import Over
+from app.words import explained_words
 from kvmodel.display import bytes_both_text, bytes_text, count_text, digits, flop_text, rate_text, share_text, time_text
 from kvmodel.flips import flip_of
 from kvmodel.handoff import fixed_seconds
@@ -94,7 +95,7 @@ def sum_block(over: Over, *, pinned: bool = False) -> dict[str, Any]:
 
 def _term(label: str, number: Any, meaning: str | None, figure: str, extra: str = "", *, pinned: bool) -> dict[str, Any]:
     unit = {"tag": "span", "class": "kv-unit", "children": ["\u202f", at("s.unit")]}
-    head = [_swatch(meaning), label] if meaning else [label]
+    head = [*([_swatch(meaning)] if meaning else []), *explained_words(label)]
     return {
         "tag": "div",
         "class": f"kv-term{extra}",
@@ -119,6 +120,7 @@ def _opens(figure: str, *children: Any) -> dict[str, Any]:
         "class": "kv-open",
         "data-explain": figure,
         "title": "Explain this number",
+        "aria-expanded": "false",
         "children": list(children),
     }
 

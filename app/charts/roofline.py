@@ -24,11 +24,11 @@ APART, LINE = 37, 16
 TICKS = tuple(10.0**d for d in range(-2, 8))
 
 
-def roofline_table(over: Over, index: int) -> Table:
-    """Columns of the points, their labels and the three-row table."""
+def roofline_table(over: Over, index: int, also: Sequence[Run] = ()) -> Table:
+    """Columns of the points, their labels and the three-row table; the axes have room for runs `also` drawn."""
     runs = runs_of(over, index)
     x, y = (np.array(v) for v in ([r.layer.intensity for r in runs], [r.reached() / 1e12 for r in runs]))
-    bounds = bounds_of(over, index)
+    bounds = bounds_of(over, index, also)
     table: Table = {"r.x": four_digits(x.T), "r.y": four_digits(y.T)}
     texts = [_texts(runs, i) for i in range(len(over.values))]
     placed = [_places(i, x[:, i], y[:, i], said, bounds, runs) for i, said in enumerate(texts)]
@@ -68,8 +68,8 @@ def _cells(k: int, run: Run) -> Table:
     }
 
 
-def bounds_of(over: Over, index: int) -> Bounds:
-    """Logarithms at the ends of the axes: fixed for all prompts and batches, with room above the roof."""
+def bounds_of(over: Over, index: int, also: Sequence[Run] = ()) -> Bounds:
+    """Logarithms at the ends of the axes: fixed for all prompts and batches, with room above the roof and for runs `also` drawn."""
     runs, group = runs_of(over, index), over.plan.model.groups[index]
     grid, most = np.asarray(token_positions()), BATCHES[-1]
     one = np.ones_like(grid)
@@ -78,7 +78,13 @@ def bounds_of(over: Over, index: int) -> Bounds:
         Pass("prefill", grid, 0 * grid, one * most),
         *(Pass("decode", one, grid, r.at.requests[0]) for r in runs[1:]),
     ]
-    found = np.concatenate([layer_total(placement_of(over.scenario, p.phase), group, p).intensity for p in wide])
+    found = np.concatenate(
+        [
+            *(layer_total(placement_of(over.scenario, p.phase), group, p).intensity for p in wide),
+            *(run.layer.intensity for run in also),
+        ]
+    )
+    runs = [*runs, *also]
     low = math.log10(min(float(found.min()), 1.0)) - 0.35
     high = max(math.log10(float(found.max())) + 0.5, math.log10(max(roof.ridge for run in runs for roof in roofs_of(run))) + 1.8)
     slow = min(run.place.accelerator.hbm_bandwidth for run in runs) / 1e12
@@ -114,9 +120,9 @@ def _keep_apart(middles: list[float], floors: Sequence[float], order: Sequence[i
         limit = middles[k] - APART
 
 
-def roofline_figure(over: Over, index: int) -> Figure:
-    """Both phases under the roof of their accelerators."""
-    runs, bounds = runs_of(over, index), bounds_of(over, index)
+def roofline_figure(over: Over, index: int, also: Sequence[Run] = ()) -> Figure:
+    """Both phases under the roof of their accelerators; the axes have room for runs `also` drawn."""
+    runs, bounds = runs_of(over, index), bounds_of(over, index, also)
     alt = "FLOP per byte of one layer in prefill and decode, under the roofline"
     return Figure("roofline", _layout(runs, bounds, 13, 400), _layout(runs, bounds, 12, 340), alt)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,17 +37,20 @@ def turned_over(scenario: Scenario, field: str, values: Sequence[int]) -> tuple[
     return sensitivity(scenario, **{field: np.asarray(values)})
 
 
-def tornado_table(scenario: Scenario, field: str, values: Sequence[int], order: Sequence[str]) -> Table:
-    """Columns over a slider's positions; rows in the given order of inputs."""
+def tornado_table(
+    scenario: Scenario, field: str, values: Sequence[int], order: Sequence[str], pinned: Mapping[str, tuple[float, float]] | None = None
+) -> Table:
+    """Columns over a slider's positions; rows in the given order of inputs, `pinned` the changes of a pinned scenario's first token."""
     found = {turned.field: turned for turned in turned_over(scenario, field, values)}
     rows = [found[name] for name in order]
-    frames = [_frame(rows, i) for i in range(len(values))]
+    others = [pinned[name] for name in order] if pinned else []
+    frames = [_frame(rows, i, others) for i in range(len(values))]
     return {name: [frame[name] for frame in frames] for name in frames[0]}
 
 
-def _frame(rows: Sequence[Turned], i: int) -> dict[str, Any]:
+def _frame(rows: Sequence[Turned], i: int, others: Sequence[tuple[float, float]]) -> dict[str, Any]:
     changes = [(float(turned.half_seconds[i]), float(turned.twice_seconds[i])) for turned in rows]
-    low, high = min(0.0, *(min(pair) for pair in changes)), max(0.0, *(max(pair) for pair in changes))
+    low, high = (of(0.0, *(of(pair) for pair in (*changes, *others))) for of in (min, max))
     sentence = _sentence(rows, i)
     frame: dict[str, Any] = {"answer": [list(part) for part in sentence], "answer.text": plain(sentence)}
     frame["k.now"] = [value_text(turned.field, float(turned.now[i])) for turned in rows]
@@ -61,6 +64,9 @@ def _frame(rows: Sequence[Turned], i: int) -> dict[str, Any]:
         zero = round(left - low * unit)
         ends = [[round(zero + value * unit) for value in pair] for pair in changes]
         frame[f"{prefix}.zero"] = zero
+        if others:
+            frame[f"{prefix}.pin"] = [round((max(0.0, *pair) - min(0.0, *pair)) * unit) for pair in others]
+            frame[f"{prefix}.pin_base"] = [round(zero + min(0.0, *pair) * unit) for pair in others]
         for k, name in enumerate(("half", "twice")):
             frame[f"{prefix}.{name}"] = [pair[k] - zero for pair in ends]
         sides = [_sides(turned.field, pair, change) for turned, pair, change in zip(rows, ends, changes, strict=True)]
@@ -115,7 +121,7 @@ def _sentence(rows: Sequence[Turned], i: int) -> Sentence:
     change, way = min((half, "half"), (twice, "twice"))
     if change >= 0:
         change, way = max((half, "half"), (twice, "twice"))
-    head = (f"{INPUTS[most.field]} moves the first token most, ", ""), (signed(change), "exposed")
+    head = (f"{INPUTS[most.field]} moves the first token most, ", ""), (signed(change), "exposed", "ttft_seconds")
     if np.isinf(soon.distance[i]):
         return (*head, (f" at {way}; no input alone flips the verdict within {digits(REACH)} times.", ""))
     name, value = INPUTS[soon.field].lower(), value_text(soon.field, float(soon.flips_at[i]))

@@ -31,6 +31,8 @@ DRAWN = (("recompute", True), ("pull-back", True), ("pool", True), ("sticky", Tr
 BARS = (*DRAWN[:3], ("pool", False), DRAWN[3])
 NAMED = {"pull-back": "pulling back what is new", "pool": "sharing what is new"}
 """What the sentence calls the designs it recommends."""
+SHORTLY = {"pull-back": "pull back", "pool": "share a pool"}
+"""The same beside sticky."""
 SAME = 0.10
 """First tokens within this share of each other count as equal."""
 
@@ -70,28 +72,52 @@ def broadcast(node: Any, shape: tuple[int, ...]) -> Any:
 
 
 def turn_sentence(row: TurnRow) -> Sentence:
-    """The answer: what keeping the history where it is saves."""
-    all_ship, sticky = row.by_key[DRAWN[0]], row.by_key["sticky", True]
-    best = min(row.by_key["pull-back", True], row.by_key["pool", True], key=lambda d: d.ttft_seconds)
+    """The answer: which design, by what each moves, how soon its first token comes, and what its neighbours pay."""
+    all_ship, sticky, best = row.by_key[DRAWN[0]], row.by_key["sticky", True], _best(row)
     times = [row.by_key[key].ttft_seconds for key in DRAWN]
     of = f"{count_text(row.delta)} new of {count_text(row.history + row.delta)} tokens"
     if max(times) - min(times) < SAME * max(times):
         spread = time_text(max(times) - min(times))
         least = "sticky moves the least" if sticky.unique_bytes < best.unique_bytes else "and move alike"
         return ((f"With {of}, all four designs finish within {spread} of each other; {least}.", ""),)
-    unit = shared_time_unit(all_ship.ttft_seconds, best.ttft_seconds)
-    first = f"the first token from {time_text(all_ship.ttft_seconds, unit)} to {time_text(best.ttft_seconds, unit)}"
+    if sticky.stall_seconds > 0:
+        return _weighed(best, sticky)
+    first = _cut(all_ship, best)
     if best.unique_bytes >= 0.98 * all_ship.unique_bytes:
         return (
             (f"With {of} there is little to keep: ", ""),
-            (bytes_text(best.unique_bytes), "wire"),
+            (bytes_text(best.unique_bytes), "wire", f"{best.id}.unique_bytes"),
             (f" move all the same, {first}.", ""),
         )
     return (
         (f"Keep the history where it is: {NAMED[best.id]} cuts ", ""),
-        (f"{bytes_text(all_ship.unique_bytes)} to {bytes_text(best.unique_bytes)}", "wire"),
+        (f"{bytes_text(all_ship.unique_bytes)} to {bytes_text(best.unique_bytes)}", "wire", f"{best.id}.unique_bytes"),
         (f" and {first}.", ""),
     )
+
+
+def _best(row: TurnRow) -> Design:
+    """Of the designs that keep the history and stall nobody, the one whose first token comes first."""
+    return min(row.by_key["pull-back", True], row.by_key["pool", True], key=lambda d: d.ttft_seconds)
+
+
+def _cut(all_ship: Design, best: Design) -> str:
+    unit = shared_time_unit(all_ship.ttft_seconds, best.ttft_seconds)
+    return f"the first token from {time_text(all_ship.ttft_seconds, unit)} to {time_text(best.ttft_seconds, unit)}"
+
+
+def _weighed(best: Design, sticky: Design) -> Sentence:
+    """Sticky, which stalls those decoded beside the turn, against the best that does not."""
+    sooner = best.ttft_seconds - sticky.ttft_seconds
+    stall = time_text(sticky.stall_seconds)
+    if sooner >= sticky.stall_seconds:
+        beside = int(sooner / sticky.stall_seconds)
+        lost = f"the {stall} one neighbour loses" if beside == 1 else f"{count_text(beside)} neighbours lose at {stall} each"
+        saved = f" and saves {time_text(sooner)} on {SHORTLY[best.id]}, more than {lost}."
+        return (("Stay with the holder: sticky moves ", ""), (bytes_text(0), "wire"), (saved, ""))
+    compared = f"is {time_text(sooner)} sooner but" if sooner > 0 else f"takes {time_text(-sooner)} longer and"
+    head = f"Keep the history where it is: {SHORTLY[best.id]} in {time_text(best.ttft_seconds)}; sticky {compared} stalls each neighbour "
+    return ((head, ""), (stall, "decode"), (".", ""))
 
 
 def turn_table(rows: Sequence[TurnRow]) -> Table:
@@ -106,10 +132,14 @@ def turn_table(rows: Sequence[TurnRow]) -> Table:
 
 
 def stall_text(row: TurnRow) -> str:
-    """What sticky routing costs its neighbours, or why it does not prefill on decode."""
-    seconds = row.by_key["sticky", True].stall_seconds
+    """What sticky routing costs its neighbours, or why it does not prefill on decode; and what keeping the history saves."""
+    seconds, all_ship, best = row.by_key["sticky", True].stall_seconds, row.by_key[DRAWN[0]], _best(row)
     if seconds:
-        return f"Sticky moves nothing, but the decode GPUs run the prefill, and every request batched with it waits {time_text(seconds)}."
+        kept = f"{NAMED[best.id]} cuts {bytes_text(all_ship.unique_bytes)} to {bytes_text(best.unique_bytes)} and {_cut(all_ship, best)}"
+        return (
+            f"Sticky moves nothing, but the decode GPUs run the prefill, and every request batched with it waits {time_text(seconds)}: "
+            f"alone on its GPUs it costs nobody. Against recomputing all, {kept}."
+        )
     share = row.delta / (row.history + row.delta)
     why = f"{share_text(share)} of the prompt are new" if share >= LOCAL_PREFILL_SHARE else f"{count_text(row.delta)} tokens are new"
     return f"Sticky does not prefill on decode here, because {why}: the turn goes through the prefill side like pull back."

@@ -104,15 +104,25 @@ def answer(rows: Sequence[str], mine: np.ndarray[Any, Any], total: float) -> Sen
     extra = {key: v for key, v in seconds.items() if key not in ("bytes", "hidden") and v > 0}
     if seconds["bytes"] <= 0:
         if total <= 0:
-            return (("Nothing moves: decode waits ", ""), (time_text(0.0), "exposed"), (".", ""))
-        return (("Nothing moves, yet decode waits ", ""), (time_text(total), "exposed"), (" for the engine.", ""))
+            return (("Nothing moves: decode waits ", ""), (time_text(0.0), "exposed", "gap_seconds"), (".", ""))
+        return (("Nothing moves, yet decode waits ", ""), (time_text(total), "exposed", "gap_seconds"), (" for the engine.", ""))
     hidden = -seconds.get("hidden", 0.0)
     head = f"Of {time_text(total)} that decode waits, " if not hidden else f"{time_text(hidden)} hide behind prefill; decode waits "
+    if hidden and total <= 0:
+        return ((head, ""), (time_text(0.0), "exposed"), (": the last of the cache crosses while decode computes on the first.", ""))
     if hidden:
-        return ((head, ""), (time_text(max(total, 0.0)), "exposed"), (f", {_most(extra)}.", ""))
+        return ((head, ""), (time_text(max(total, 0.0)), "exposed", "gap_seconds"), (f", {_most(extra)}.", ""))
     if not extra:
-        return (("Decode waits ", ""), (time_text(total), "exposed"), (" for the bytes at nominal bandwidth and for nothing else.", ""))
-    return ((head, ""), (time_text(seconds["bytes"]), "wire"), (f" are bytes at nominal bandwidth; {_most(extra)}.", ""))
+        return (
+            ("Decode waits ", ""),
+            (time_text(total), "exposed", "gap_seconds"),
+            (" for the bytes at nominal bandwidth and for nothing else.", ""),
+        )
+    return (
+        (head, ""),
+        (time_text(seconds["bytes"]), "wire", "transfer.seconds"),
+        (f" are bytes at nominal bandwidth; {_most(extra)}.", ""),
+    )
 
 
 def _most(extra: dict[str, float]) -> str:

@@ -15,7 +15,7 @@ from app.live import Board
 from app.palette import LIGHT
 from app.state import State
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@")
 
 
 def chart_json(chart: Chart, state: State, command: str) -> str:
@@ -74,6 +74,7 @@ def chart_csv(chart: Chart, state: State) -> str:
 
 
 def _cell(value: Any) -> Any:
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return "'" + value
-    return "" if value is None else value
+    if not isinstance(value, str):
+        return "" if value is None else value
+    text = value.replace("\r", " ")  # which a reader may take for the end of a row
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text

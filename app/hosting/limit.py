@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.hosting.settings import Settings
 from app.hosting.wire import client_of, path_of, reply
 
-LIMITED = ("/embed/", "/files/", "/ahead")
+LIMITED = ("/embed/", "/files/", "/ahead", "/explain")
 MAX_CLIENTS = 10_000
 """Clients that are remembered; the one unseen for longest is forgotten first."""
 

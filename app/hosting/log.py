@@ -21,7 +21,7 @@ _PREFIXES = ("/embed/", "/files/", "/static/", "/app/static/", "/vendor/", "/_st
 
 def route_of(path: str, views: frozenset[str], charts: frozenset[str]) -> str:
     """What a path asks for: a route with the name of a chart or view that there is, never what a reader typed."""
-    if path.strip("/") in views or path in ("/", "/healthz", "/ahead", STREAM):
+    if path.strip("/") in views or path in ("/", "/healthz", "/ahead", "/explain", STREAM):
         return path.rstrip("/") or "/"
     prefix = next((prefix for prefix in _PREFIXES if path.startswith(prefix)), "")
     if prefix in ("/embed/", "/files/"):

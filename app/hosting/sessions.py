@@ -1,71 +1,134 @@
-"""A cap on readers at once, and what one beyond it sees."""
+"""A cap on readers at once, in all and from one address, and what one beyond it sees."""
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections import Counter
+from collections.abc import Callable, MutableMapping
 from html import escape
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
+from app.hosting.limit import network_of
 from app.hosting.settings import Settings
-from app.hosting.wire import STREAM, header_of, path_of, reply, small_page
+from app.hosting.wire import STREAM, client_of, header_of, path_of, reply, small_page
 
 RETRY_SECONDS = 20
 FULL = 1013
 """Code that closes the websocket of a reader who came too late; `shell.js` then loads the page anew, which says why."""
-_ASSETS = ("/static/", "/app/static/", "/vendor/", "/embed/", "/files/", "/ahead", "/healthz", "/_stcore/", "/media/", "/component/")
+GONE = 4001
+"""Code that closes the websocket of a reader who comes back to a session that is no more: it was away for long, or in a process
+that has ended. What the browser holds is then older than its address; `shell.js` loads the page anew, which reads that."""
+_ASSETS = (
+    "/static/",
+    "/app/static/",
+    "/vendor/",
+    "/embed/",
+    "/files/",
+    "/ahead",
+    "/explain",
+    "/healthz",
+    "/_stcore/",
+    "/media/",
+    "/component/",
+)
 
 
-def full_page(settings: Settings) -> bytes:
-    """What a reader sees when all places are taken."""
+def full_page(settings: Settings, *, of_address: bool = False) -> bytes:
+    """What a reader sees when all places are taken, or those of the reader's own address."""
     static = f'<a href="{escape(settings.static_url, quote=True)}">The static copy</a> has every view of the usual scenarios. '
+    here = (
+        f"{settings.max_sessions_per_address:,} readers from your network are here already; a tab that is closed makes room."
+        if of_address
+        else f"{settings.max_sessions:,} readers are here already."
+    )
     return small_page(
         "All places are taken",
-        f"{settings.max_sessions:,} readers are here already. This page tries again every {RETRY_SECONDS} seconds, with your scenario.",
+        f"{here} This page tries again every {RETRY_SECONDS} seconds, with your scenario.",
         f"{static if settings.static_url else ''}The same numbers come from the command line: <code>kv-handoff evaluate</code>, or "
         "<code>kv-handoff serve</code> for a page of your own.",
         refresh=RETRY_SECONDS,
     )
 
 
-class Sessions:
-    """ASGI middleware that counts open sessions and refuses those beyond the cap; a session that dies gives its place back."""
+def place_of(scope: Scope) -> str:
+    """What a session counts towards besides the whole: its client's network.
 
-    def __init__(self, app: ASGIApp, settings: Settings, main: str = "") -> None:
-        self.app, self.settings = app, settings
+    Nothing for loopback, which is this machine's own, or a proxy in front that is not named as trusted.
+    """
+    client = client_of(scope)
+    network = network_of(client)
+    return "" if network.startswith("127.") or client == "::1" else network
+
+
+class Sessions:
+    """ASGI middleware that counts open sessions and refuses those beyond the cap; a session that dies gives its place back.
+
+    `lives` says whether a session of some id is there.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings, main: str = "", lives: Callable[[str], bool] = lambda _: True) -> None:
+        self.app, self.settings, self.lives = app, settings, lives
         self.open = 0
+        self.places: Counter[str] = Counter()
         self.main = main.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request or a session."""
-        full = self.open >= self.settings.max_sessions
         if scope["type"] == "websocket" and path_of(scope).endswith(STREAM):
+            full = self.is_full() or self.is_taken(place_of(scope))
             await (self._refuse(scope, receive, send) if full else self._session(scope, receive, send))
-        elif full and scope["type"] == "http" and is_for_page(scope):
-            page = full_page(self.settings)
+        elif scope["type"] == "http" and is_for_page(scope) and (self.is_full() or self.is_taken(place_of(scope))):
+            page = full_page(self.settings, of_address=not self.is_full())
             for message in reply(503, page, kind="text/html; charset=utf-8", retry_after=str(RETRY_SECONDS)):
                 await send(message)
         else:
             await self.app(scope, receive, send)
 
+    def is_full(self) -> bool:
+        """Whether all places are taken."""
+        return self.open >= self.settings.max_sessions
+
+    def is_taken(self, place: str) -> bool:
+        """Whether the places of one client's network are taken."""
+        most = self.settings.max_sessions_per_address
+        return bool(place and most) and self.places[place] >= most
+
     async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Accept, because a browser does not say why it was refused before that, and close with a code that does."""
         await receive()
-        offered = header_of(scope["headers"], b"sec-websocket-protocol").split(",")[0].strip()
-        await send({"type": "websocket.accept", "subprotocol": offered or None})
+        await send({"type": "websocket.accept", "subprotocol": offered(scope)[0] or None})
         await send({"type": "websocket.close", "code": FULL, "reason": "All places are taken."})
 
     async def _session(self, scope: Scope, receive: Receive, send: Send) -> None:
+        _, _, earlier = offered(scope)
+        accepted = False
+
         async def sent(message: Message) -> None:
+            nonlocal accepted
+            accepted = accepted or message["type"] == "websocket.accept"
             await send(self.bare(message))
 
+        async def received() -> Message:
+            nonlocal earlier
+            # Streamlit accepts, takes the earlier session up where it has it, and only then listens.
+            asked, earlier = (earlier, "") if accepted else ("", earlier)
+            if asked and not self.lives(asked):
+                await send({"type": "websocket.close", "code": GONE, "reason": "The session has ended."})
+                return {"type": "websocket.disconnect", "code": GONE}
+            return await receive()
+
+        place = place_of(scope)
         self.open += 1
+        self.places[place] += 1
         try:
-            await self.app(scope, receive, sent)
+            await self.app(scope, received, sent)
         finally:
             self.open -= 1
+            self.places[place] -= 1
+            if not self.places[place]:
+                del self.places[place]
 
     def bare(self, message: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
         """A message to the browser without what Streamlit tells of the machine: its folders, Python and system."""
@@ -80,6 +143,12 @@ class Sessions:
         new.initialize.environment_info.python_version = ""
         new.initialize.environment_info.server_os = ""
         return {**message, "bytes": forward.SerializeToString()}
+
+
+def offered(scope: Scope) -> tuple[str, str, str]:
+    """What a browser of Streamlit's offers as subprotocols: one to choose, a token, and the session that it had before."""
+    one, token, earlier, *_ = [*(word.strip() for word in header_of(scope["headers"], b"sec-websocket-protocol").split(",")), "", "", ""]
+    return one, token, earlier
 
 
 def is_for_page(scope: Scope) -> bool:

@@ -46,10 +46,9 @@ def _hosts(text: str) -> str:
 def _proxies(text: str) -> str:
     """Addresses or networks of proxies, or * for any."""
     words = text.replace(",", " ").split()
-    for word in words:
-        if word != "*":
-            ipaddress.ip_network(word, strict=False)
-    return " ".join(words)
+    if "*" in words:
+        return "*"
+    return " ".join(str(ipaddress.ip_network(word, strict=False)) for word in words)
 
 
 def _report(text: str) -> str:
@@ -83,6 +82,8 @@ class Settings(BaseSettings):
     """Who may frame the whole page."""
     max_sessions: int = Field(100, ge=1, le=100_000)
     """Readers at once; the next sees a page that says it is full."""
+    max_sessions_per_address: int = Field(25, ge=0, le=100_000)
+    """Of these, from one client address (an IPv6 network of 64 bits counts as one; loopback is not counted); 0 for no limit."""
     rate_per_second: float = Field(20, ge=0, le=1e6)
     """Charts that one client address may ask for each second, in the long run; 0 for no limit."""
     rate_burst: int = Field(100, ge=1, le=1_000_000)

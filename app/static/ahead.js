@@ -34,7 +34,10 @@ async function chosen(name, label) {
   const mine = waiting;
   const found = await mine?.answer;
   if (!found || waiting !== mine) return;
-  for (const [key, data] of Object.entries(found.views)) store.views.get(key)?.update(data);
+  for (const [key, data] of Object.entries(found.views)) {
+    store.views.get(key)?.update(data);
+    store.views.get(key)?.root.classList.add("kv-current");
+  }
 }
 
 // The choice that a press or the Enter key is about to make.

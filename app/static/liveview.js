@@ -44,6 +44,7 @@ const cell = (column, at) => (Array.isArray(column) ? column[at] : column.$same)
 const bus = (globalThis.liveviewBus ??= new EventTarget());
 const store = (globalThis.liveviewStore ??= { sliders: {} });
 store.views ??= new Map(); // by key: what is mounted on the page
+store.element ??= spec => element(spec, []); // a block that follows no slider
 
 let plotlyLoading;
 const load = src => new Promise((resolve, reject) => {
@@ -79,6 +80,7 @@ function element(spec, watch) {
     watch.push(look => { node.data = String(fill(spec, look, {})); });
     return node;
   }
+  if ("data-explain" in spec && !store.explains) spec = { children: spec.children }; // a number that opens nothing here
   const node = document.createElement(spec.tag ?? "span");
   for (const [name, value] of Object.entries(spec)) {
     if (!ATTRIBUTES.has(name) && !name.startsWith("aria-") && !name.startsWith("data-")) continue;
@@ -86,16 +88,31 @@ function element(spec, watch) {
     if (typeof value === "object") watch.push(look => node.setAttribute(name, look.at(value.$at)));
     else node.setAttribute(name, value);
   }
-  if (spec.parts) watch.push(look => node.replaceChildren(...look.at(spec.parts.$at).map(part)));
+  if (spec.parts) watch.push(look => say(node, look.at(spec.parts.$at)));
   for (const child of spec.children ?? []) node.append(element(child, watch));
   return node;
 }
 
-function part([text, meaning]) {
+// A sentence: its elements stay while only their texts change, so that a number that was opened stays so.
+const said = new WeakMap();
+function say(node, parts) {
+  const shape = JSON.stringify(parts.map(([, ...rest]) => rest));
+  if (said.get(node) !== shape) node.replaceChildren(...parts.map(part));
+  else parts.forEach(([text], k) => { if (node.childNodes[k].textContent !== text) node.childNodes[k].textContent = text; });
+  said.set(node, shape);
+}
+
+// A part with a meaning has its colour; one that names a figure is a number that opens its explanation, where the page has those.
+function part([text, meaning, figure]) {
   if (!meaning) return document.createTextNode(text);
-  const node = document.createElement("span");
+  const opens = figure && store.explains, node = document.createElement(opens ? "button" : "span");
   node.className = `kv-${meaning}`;
   node.textContent = text;
+  if (!opens) return node;
+  node.classList.add("kv-open");
+  Object.assign(node, { type: "button", title: "Explain this number" });
+  node.dataset.explain = figure;
+  node.setAttribute("aria-expanded", "false");
   return node;
 }
 
@@ -156,6 +173,7 @@ class View {
     if (!this.data || !table || to.at < 0 || store.sliders[to.slider].id !== this.data.tables[to.slider] || !Object.keys(this.data.now).every(name => name in table)) return;
     if (quiet && to.text === this.data.value && !this.current && !this.waits) return;
     [this.current, this.waits] = [to, false];
+    this.root.classList.add("kv-current");
     this.schedule();
   }
 
@@ -220,7 +238,12 @@ class View {
     for (const { watch } of this.items) for (const set of watch) set(look);
     for (const node of this.charts()) node.setAttribute("aria-label", fill(node.figure.alt, look, {}));
     if (!nodes.length) return this.probe(0);
-    const library = await plotly(this.data.plotly);
+    let library;
+    try {
+      library = await plotly(this.data.plotly);
+    } catch {
+      return nodes.forEach(node => this.fail(node, look));
+    }
     const mode = isDark(this.root) ? "dark" : "light";
     const { colours, template } = this.data.themes[mode];
     await Promise.all(nodes.map(node => {
@@ -232,6 +255,18 @@ class View {
       return library.react(node, fill(figure.data, look, colours), layout, { displayModeBar: false, responsive: false });
     }));
     return this.probe(nodes.length, performance.now() - began);
+  }
+
+  // A chart that cannot be drawn keeps its place and says what would help.
+  fail(node, look) {
+    const said = Object.assign(document.createElement("p"), { className: "kv-notice kv-notice-bad", textContent: "The chart could not be drawn, because the drawing library did not load. " });
+    const again = Object.assign(document.createElement("button"), { className: "kv-button", type: "button", textContent: "Try again" });
+    again.addEventListener("click", () => { node.replaceChildren(); node.setAttribute("role", "img"); this.draw([node]); });
+    said.setAttribute("role", "alert");
+    said.append(again);
+    node.style.minHeight = `${fill(node.figure.wide.layout.height, look, {})}px`;
+    node.setAttribute("role", "group");
+    node.replaceChildren(said);
   }
 
   // Measurements ask when a move has been painted: after the frame that follows its drawing.
@@ -315,6 +350,7 @@ const views = new WeakMap(); // by root: a View, or the page's Tables
 
 export function mount(root, data) {
   if (!views.has(root)) views.set(root, data.sliders ? new Tables() : new View(root));
+  root.classList.remove("kv-current");
   views.get(root).update(data);
   return () => { const gone = views.get(root); if (gone) gone.latest = undefined; gone?.close(); views.delete(root); };
 }

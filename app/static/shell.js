@@ -19,11 +19,12 @@ function drawer() {
   globalThis.liveviewDrawer.catch(() => {}); // whoever draws asks again
 }
 
-// A session refused because all places are taken is closed with this code; the page, loaded anew, says so.
+// A session is closed with these codes when all places are taken, and when it is no more; the page, loaded anew, says so
+// or starts from its address.
 globalThis.WebSocket = class extends WebSocket {
   constructor(...args) {
     super(...args);
     drawer();
-    this.addEventListener("close", ({ code }) => { if (code === 1013) location.reload(); });
+    this.addEventListener("close", ({ code }) => { if (code === 1013 || code === 4001) location.reload(); });
   }
 };

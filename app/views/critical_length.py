@@ -16,16 +16,20 @@ from app.over import evaluate_over
 from app.state import State
 from app.views import frame
 from app.views.frame import Form
+from app.views.yardstick import yardstick
 from kvmodel.scenario import Scenario
 
 HOW = (
-    "Each line is the time one prompt spends on a link. Where it meets the dashed line, the handoff costs as much as one decode "
-    "step. Above the blue line the wire takes longer than prefill, so no overlap can hide it. More lanes move every line down: "
-    "twice the lanes halve the time of the bytes, not that of posting messages."
+    "Each line is the time one prompt spends on a link; where it meets the dashed line, the handoff costs one decode step. More lanes "
+    "move every line down: twice the lanes halve the time of the bytes, not that of posting messages."
+)
+HIDING = (
+    "Prefill is the yardstick of another question: can sending layer by layer hide the handoff? It can while the wire needs less time "
+    "than prefill, below the blue line; above it the wire falls behind, however early it starts."
 )
 RATIO = (
-    "Bytes and the matrix multiplications of prefill both grow with the prompt, so their ratio is flat. It falls where attention's "
-    "square outgrows the bytes, or where windows cap them; at short prompts it follows what prefill costs whatever the length."
+    "Bytes grow with the prompt, and so do prefill's matrix multiplications: where those are most of it, the ratio is flat. Short prompts "
+    "pay what prefill costs whatever the length; long ones pay for attention, which grows with the square, and windows cap the bytes."
 )
 
 
@@ -55,17 +59,17 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     own = next(row for row in rows if row.id == scenario.link)
     pinned = pinned_curves(state, positions)
     curves = critical.critical_figure(own, table, links.drawn_links(scenario, rows), pinned)
-    board.view("critical_view", [curves], now, columns=table)
+    board.view("critical_view", [curves, yardstick(state, here=True)], now, columns=table)
     frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
-    hiding = block("p", at("c.hiding"), class_="kv-note kv-beyond")
+    seconds = {row.id: table[f"c.{row.id}"][positions.index(scenario.prompt_tokens)] for row in rows}
     listed = [
-        block("h2", "Every link", class_="kv-h2"),
-        hiding,
-        links.links_block(scenario, rows),
+        block("h2", "Every link by one decode step", class_="kv-h2"),
+        links.links_block(scenario, rows, seconds),
         block("p", at("c.odd"), class_="kv-note"),
+        block("p", HOW, class_="kv-note"),
     ]
     board.view("links_view", listed, now, later=True)
-    board.view("ratio_view", beside(table, pinned), now, columns=table, later=True)
+    board.view("ratio_view", [*beside(table, pinned), links.hides_block(scenario, rows)], now, columns=table, later=True)
     return board
 
 
@@ -81,11 +85,12 @@ def table_of(scenario: Scenario, positions: Sequence[int]) -> Table:
 
 
 def beside(table: Table, pinned: Curves | None) -> list[Any]:
-    """The ratio of wire to compute, and how to read the curves."""
+    """The other yardstick: the ratio of wire to prefill, and what prefill hides."""
     return [
-        block("h2", "Wire over compute", class_="kv-h2"),
+        block("h2", "The other yardstick: can prefill hide it?", class_="kv-h2"),
+        block("p", HIDING, class_="kv-note"),
+        block("p", at("c.hiding"), class_="kv-note kv-beyond"),
         ratio.ratio_figure(table, pinned),
+        block("p", ratio.ratio_text(table), class_="kv-note kv-beyond"),
         block("p", RATIO, class_="kv-note"),
-        block("h2", "How to read it", class_="kv-h2"),
-        block("p", HOW, class_="kv-note"),
     ]

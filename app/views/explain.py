@@ -1,8 +1,9 @@
-"""Explain these numbers: a fold below the picture with the figures of the view, made only while it is open."""
+"""Explanations as text blocks: of one figure beside its number, and of all figures of a view in a fold below the picture."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 from typing import Any
 
@@ -34,45 +35,58 @@ COMMANDS = {"request": "evaluate", "critical": "critical", "turn": "turn"}
 """Command that prints the figures of a family."""
 
 
-def draw(state: State, view: str, address: str) -> None:
-    """The fold; its explanations are made while it is open. `address` is that of the page as it is shown."""
-    folder = st.expander("Explain these numbers", key="explain_fold", on_change="rerun")
-    if folder.open:
-        with folder:
-            static_block(f"explain_{view}", *blocks(state, view, address))
+FOLD = block(
+    "details",
+    block("summary", block("span", "Explain these numbers"), block("span", "formulas, sources, what would halve them")),
+    class_="kv-row kv-explain-fold",
+    data_explain_all="",
+)
+"""The figures of a view, each with its explanation: asked for when it is unfolded."""
+
+
+def draw() -> None:
+    """The fold with all figures of the view; in a frame of another page nothing."""
+    if not st.context.is_embedded:
+        static_block("explain_view", FOLD)
 
 
 def blocks(state: State, view: str, address: str) -> list[dict[str, Any]]:
     """A folded row for each figure of a view, at the state itself."""
-    case = Case(state.scenario, state.turn)
-    return [row(told(FIGURES[name], case), state, view, address) for name in SHOWN[view]]
+    return [row(told(FIGURES[name], case_of(state)), state, view, address) for name in SHOWN[view]]
+
+
+def case_of(state: State) -> Case:
+    """What figures are asked of."""
+    return Case(state.scenario, state.turn)
 
 
 @lru_cache(maxsize=256)
 def told(figure: Figure, case: Case) -> Explanation:
-    """A figure explained; kept, for a page runs again at every choice."""
+    """A figure explained; kept, for it is asked for again from other places."""
     return explained(figure, case)
 
 
 def row(one: Explanation, state: State, view: str, address: str) -> dict[str, Any]:
-    """One figure: its value, and unfolded the formula, what adds up, what was put in, what would halve it."""
+    """One figure: its value, and unfolded all that is said of it."""
+    head = block("summary", block("span", one.name), block("span", headline(one)))
+    inside = parts(one, SHOWN[view], state, view, address)
+    return block("details", head, *inside, class_="kv-row", name="explain", data_figure=one.figure)
+
+
+def parts(one: Explanation, shown: Collection[str], state: State, view: str, address: str) -> list[dict[str, Any]]:
+    """The formula, what adds up, what was put in, what would halve it; values that are figures `shown` here open theirs."""
     filled = filled_text(one)
-    formula = [
+    goal = [block("b", one.goal), ": ", "; ".join(remedies_text(one)), "."]
+    return [
         block("p", one.words),
         block("p", one.symbols, class_="kv-formula"),
         *([block("p", filled, class_="kv-formula")] if filled else []),
-    ]
-    goal = [block("b", one.goal), ": ", "; ".join(remedies_text(one)), "."]
-    parts = [
-        *formula,
         *_terms(one),
-        _inputs(one, SHOWN[view]),
+        _inputs(one, shown),
         block("p", *goal),
         block("p", one.left_out),
         _report(one, state, view, address),
     ]
-    head = block("summary", block("span", one.name), block("span", headline(one)))
-    return block("details", head, *parts, class_="kv-row", name="explain", data_figure=one.figure)
 
 
 def _terms(one: Explanation) -> list[dict[str, Any]]:
@@ -83,13 +97,13 @@ def _terms(one: Explanation) -> list[dict[str, Any]]:
     return [table_block(f"Terms of {one.name}", ("Term", "Is", "Share", "How"), rows, look="kv-put")]
 
 
-def _inputs(one: Explanation, shown: tuple[str, ...]) -> dict[str, Any]:
+def _inputs(one: Explanation, shown: Collection[str]) -> dict[str, Any]:
     """Values put in, each with where it comes from."""
     rows = [(named(g), value_text(g.value, g.unit), _from(g, shown)) for g in one.inputs]
     return table_block(f"Values in {one.name}", ("Value", "Is", "From"), rows, look="kv-put")
 
 
-def _from(given: Given, shown: tuple[str, ...]) -> dict[str, Any] | str:
+def _from(given: Given, shown: Collection[str]) -> dict[str, Any] | str:
     """Where a value comes from: a page behind its row, or a figure of its own that opens here."""
     figure = given.row.removeprefix(SEE)
     if figure != given.row and figure in shown:

@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import controls, reading
+from app import controls, own_models, reading
 from app.answers import SUPPOSED
 from app.charts.pinned import pin_blocks, pin_table
 from app.charts.scale import TOKEN_TICKS
@@ -17,14 +17,19 @@ from app.charts.spec import Table, at
 from app.live import Board, Picture, Slider, block, first, static_block
 from app.over import COUNTED
 from app.state import TURN_FIELDS, URL_KEYS, State, from_link
-from app.views import explain
+from app.typed import NOTE
+from app.views import explain, offers, presets
 from app.views.pin import acted
 from app.views.pin import draw as draw_pin
+from app.words import explained_words
+from kvmodel import registry
 from kvmodel.context import context_words
 from kvmodel.display import count_text, rate_text, tick_text
 from kvmodel.evaluate import evaluate, remedies
+from kvmodel.idle import idle_notes
 from kvmodel.lanes import lanes_notes
 from kvmodel.plan import plan_of
+from kvmodel.records.model import ModelSpec
 from kvmodel.results import Remedy
 from kvmodel.scenario import Scenario
 
@@ -44,9 +49,11 @@ class Frame:
     state: State
     sliders: Sequence[str]
     answer: Any
+    start: Any
     actions: Any
     pinned: Any
     notices: Any
+    hint: Any
     controls: Any
     more: Any
     sum: Any
@@ -60,8 +67,10 @@ class Frame:
 
     def draw_inputs(self) -> dict[str, Any]:
         """Draw notices and controls; returns the places of the sliders' heads. Called after the chart, so that it comes first."""
-        show_hint(self.notices, self.state)
-        show_notices(self.notices, [*st.session_state["link_notes"], *self.state.notes, *self.infeasible()])
+        show_hint(self.hint, self.state)
+        typed = [st.session_state.pop(NOTE)] if NOTE in st.session_state else []
+        idle = idle_notes(plan_of(self.state.scenario), self.state.scenario)
+        show_notices(self.notices, [*st.session_state["link_notes"], *self.state.notes, *typed, *idle, *self.infeasible()])
         with self.controls:
             heads = controls.draw_controls(self.state, self.sliders)
         with self.more:
@@ -98,7 +107,7 @@ def frame(view: str, sliders: Sequence[str] = ("batch", "prompt_tokens")) -> Fra
         session["link_notes"] = []
     session["state"] = state
     page = st.container(key="page")
-    names = ("answer", "actions", "pinned", "notices", "controls", "more", "sum", "figure", "explain", "rest")
+    names = ("answer", "start", "actions", "pinned", "notices", "hint", "controls", "more", "sum", "figure", "explain", "rest")
     return Frame(state, sliders, *(page.container(key=name) for name in names))
 
 
@@ -171,10 +180,12 @@ def board_of(state: State, sliders: Sequence[str]) -> Board:
     return Board(sliders[0], state.value(sliders[0]), {name: state.table_id(name) for name in sliders})
 
 
-def describe_answer(board: Board, state: State, setup: Any, now: Mapping[str, Any]) -> None:
+def describe_answer(board: Board, state: State, setup: Any, now: Mapping[str, Any], *, beside: Sequence[Any] = ()) -> None:
     """The answer as the page's heading, the scenario in words below it, and the link in the address bar."""
-    heading = block("h1", block("span", parts=at("answer")), class_="kv-answer")
-    described = {**setup, "children": [*setup["children"], block("span", at("context"), class_="kv-beyond")]}
+    heading = block("div", block("h1", block("span", parts=at("answer")), class_="kv-answer"))
+    said = [part for child in setup["children"] for part in (explained_words(child, "lane") if isinstance(child, str) else [child])]
+    beyond = [block("span", at("context"), class_="kv-beyond"), *offers.model_offer(state, board.slider)]
+    described = {**setup, "children": [*said, *beyond, *beside, *offers.engine_offer(state)]}
     values = {**now, **first(context_table(state, board.slider, (state.value(board.slider),)))}
     board.view("answer_view", [heading, described], values, say=now["answer.text"], url=link_data(state))
     if state.pin is not None:
@@ -219,6 +230,7 @@ def show_inputs(drawn: Picture, here: Frame, tables: Tables, form: Form = None) 
     What in a view's tables follows from where the sliders stand is said by `form`; the rest is shared by all
     who differ in the slider alone.
     """
+    presets.draw(here.start)
     draw_pin(here.actions, here.pinned, drawn, here.state)
     heads, state = here.draw_inputs(), here.state
     values = {name: controls.slider_values(state, name) for name in here.sliders}
@@ -231,7 +243,7 @@ def show_inputs(drawn: Picture, here: Frame, tables: Tables, form: Form = None) 
     packed = {name: packed_table(tables, state.moved(name, of[-1]), name, of, form, names) for name, of in values.items()}
     drawn.mount_tables(packed, asked(here))
     with here.explain:
-        explain.draw(here.state, st.session_state["view"], st.context.url or "")
+        explain.draw()
 
 
 @lru_cache(maxsize=512)
@@ -242,15 +254,15 @@ def packed_table(tables: Tables, state: State, name: str, values: tuple[int, ...
 
 
 def asked(here: Frame) -> dict[str, Any]:
-    """How the browser asks ahead for another choice: not for a model that only this session knows."""
-    if here.state.is_own() or (here.state.pin is not None and here.state.pin.is_own()):
-        return {}
-    view: str = st.session_state["view"]
-    return {
-        "view": view,
-        "query": here.state.query(),
-        "names": [*reading.IN_SIGHT, "overlap", *(name for name in reading.FILTERS.get(view, ()) if controls.options_of(name))],
-    }
+    """How the browser asks for explanations, and ahead for another choice: not ahead for a model that only this session knows."""
+    view, state = st.session_state["view"], here.state
+    found = {"view": view, "query": state.query(), "at": {name: str(state.value(name)) for name in here.sliders}}
+    if isinstance(state.scenario.model, ModelSpec):
+        found["own"] = own_models.keep(state.scenario.model)
+    if state.is_own() or (state.pin is not None and state.pin.is_own()):
+        return {**found, "names": []}
+    filters = (name for name in reading.FILTERS.get(view, ()) if controls.options_of(name))
+    return {**found, "names": [*reading.IN_SIGHT, "overlap", *filters]}
 
 
 def link_data(state: State) -> dict[str, Any]:
@@ -264,9 +276,14 @@ def setup_text(scenario: Scenario) -> str:
     sides = [f"{side.rank_count} × {side.accelerator.name}" for side in (plan.prefill, plan.decode)]
     where = f"{sides[0]} each side" if sides[0] == sides[1] else f"{sides[0]} to {sides[1]}"
     batch = "" if scenario.batch == 1 else f", {count_text(scenario.batch)} requests at once"
-    engine = f"{plan.engine.name} engine: bandwidth alone" if plan.engine.id == "ideal" else plan.engine.name
     note = "".join(f". {note.removesuffix('.')}" for note in lanes_notes(plan))
-    return f"{plan.model.name}, KV in {plan.kv_dtype}, {where}, {link_text(scenario)}{batch}, {engine}{note}"
+    return f"{plan.model.name}, KV in {plan.kv_dtype}, {where}, {link_text(scenario)}{batch}, {engine_text(scenario)}{note}"
+
+
+def engine_text(scenario: Scenario) -> str:
+    """The engine in words."""
+    name = registry.engines()[scenario.engine].name
+    return f"{name} engine: bandwidth alone" if scenario.engine == "ideal" else name
 
 
 def link_text(scenario: Scenario) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.charts import interconnects
-from app.charts.spec import Table, at
+from app.charts.pins import cells
+from app.charts.spec import Figure, Table, at
 from app.live import Board, block, first
 from app.state import State
 from app.views import frame
 from app.views.frame import Form
+from app.views.yardstick import yardstick
 
 NOTE = (
     "A cell is the time all bytes of so many prompts take on a link, hidden or not, under the engine and lanes chosen; "
@@ -32,11 +34,17 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     """The view's cells and texts, at the scenario itself."""
     scenario, board = state.scenario, frame.board_of(state, frame.PROMPT_SLIDERS)
     now = first(tables(state, "prompt_tokens", (scenario.prompt_tokens,)))
-    items = [block("h2", "Time on the wire", class_="kv-h2"), _key(), interconnects.interconnects_figure(scenario)]
-    notes = [block("p", at("i.step"), class_="kv-note"), block("p", NOTE, class_="kv-note")]
+    items = [block("h2", "Time on the wire", class_="kv-h2"), _key(), _cells(state)]
+    dashed = [block("p", cells.NOTE, class_="kv-note")] if state.pin else []
+    notes = [block("p", at("i.step"), class_="kv-note"), *dashed, yardstick(state, here=False), block("p", NOTE, class_="kv-note")]
     board.view("interconnects_view", [*items, *notes], now)
     frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
     return board
+
+
+def _cells(state: State) -> Figure:
+    drawn = interconnects.interconnects_figure(state.scenario)
+    return cells.with_cells_pin(drawn, state.scenario, state.pin.scenario) if state.pin else drawn
 
 
 def _key() -> dict[str, object]:

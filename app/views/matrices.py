@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
 from app import controls
 from app.charts import layer_tables, matrices, roofline
-from app.charts.spec import Table, at
-from app.live import Board, at_value, block
+from app.charts.layer_runs import runs_of
+from app.charts.pins import layer
+from app.charts.spec import Figure, Table, at
+from app.live import Board, at_value, block, first
 from app.over import Over, evaluate_over
 from app.state import State
 from app.views import frame
@@ -43,10 +46,10 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     index, board = _index(state), frame.board_of(state, frame.PROMPT_SLIDERS)
     over = evaluate_over(state.scenario, "prompt_tokens", tuple(positions))
     now = at_value(_table(over, index), positions, state.scenario.prompt_tokens)
-    same = [block("h2", "The same layer, twice", class_="kv-h2"), matrices.matrices_figure(over, index)]
-    board.view("matrices_view", same, now)
-    why = [block("h2", "Why the phases want different GPUs", class_="kv-h2"), roofline.roofline_figure(over, index)]
-    board.view("roofline_view", why, now, later=True)
+    now |= first(_placed(state, evaluate_over(state.scenario, "prompt_tokens", (state.scenario.prompt_tokens,))))
+    drawn, roofs, notes = _figures(state, over, index)
+    board.view("matrices_view", [block("h2", "The same layer, twice", class_="kv-h2"), drawn, *notes[:1]], now)
+    board.view("roofline_view", [block("h2", "Why the phases want different GPUs", class_="kv-h2"), roofs, *notes[1:]], now, later=True)
     frame.describe_answer(board, state, block("p", at("m.setup"), class_="kv-setup"), now)
     board.view("phases_view", [roofline.phases_block(over, index), block("p", layer_tables.COUNTED, class_="kv-note")], now)
     stays = [block("h2", "What stays, what crosses", class_="kv-h2"), layer_tables.tensors_block(over, index)]
@@ -62,7 +65,31 @@ def picture(state: State, positions: Sequence[int]) -> Board:
 
 def tables(state: State, name: str, values: tuple[int, ...], _: Form = None) -> Table:
     """Everything that moves with a slider, over its positions."""
-    return _table(evaluate_over(state.scenario, name, values), _index(state))
+    over = evaluate_over(state.scenario, name, values)
+    return _table(over, _index(state)) | _placed(state, over)
+
+
+def _placed(state: State, over: Over) -> Table:
+    """Labels of the roofline where a pinned scenario moves its axes."""
+    pinned = _pinned(state)
+    return roofline.roofline_table(over, _index(state), pinned.runs) if pinned else {}
+
+
+def _figures(state: State, over: Over, index: int) -> tuple[Figure, Figure, list[dict[str, Any]]]:
+    """Both pictures with what is pinned in them, and what its marks are."""
+    pinned = _pinned(state)
+    if pinned is None:
+        return matrices.matrices_figure(over, index), roofline.roofline_figure(over, index), []
+    runs = runs_of(over, index)
+    shapes = matrices.shapes_at(over, index)
+    drawn = layer.with_matrices_pin(matrices.matrices_figure(over, index), shapes, pinned)
+    roofs = layer.with_roofline_pin(roofline.roofline_figure(over, index, pinned.runs), runs, pinned)
+    told = (layer.matrices_note(shapes, pinned), layer.ROOFLINE if layer.other_roofs(runs, pinned.runs) else layer.NO_ROOF)
+    return drawn, roofs, [block("p", text, class_="kv-note") for text in told]
+
+
+def _pinned(state: State) -> layer.Pinned | None:
+    return layer.pinned_layer(state.scenario, state.pin.scenario, _index(state)) if state.pin else None
 
 
 def _index(state: State) -> int:

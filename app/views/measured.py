@@ -9,13 +9,14 @@ import streamlit as st
 
 from app import controls
 from app.charts import measured, measured_rows
+from app.charts.pins import points
 from app.charts.spec import Table
 from app.live import Board, block, first
 from app.over import evaluate_over
 from app.state import State
 from app.views import frame
 from app.views.frame import Form
-from kvmodel import Scenario, registry, sweep
+from kvmodel import Evaluation, Scenario, registry, sweep
 
 HOW = (
     "Each mark is one number somebody published, a click opens the page that prints it. The model's curves are those of how the bytes "
@@ -55,18 +56,44 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     link = scenario.link if asked == measured.YOURS else asked
     shown = measured.kept(link, engine)
     answer = measured.sentence(shown, _where(link, engine))
-    if not shown and asked == measured.YOURS:
+    far = not shown
+    if far and asked == measured.YOURS:
         shown = measured.kept(measured.ALL, engine)
-    now: dict[str, Any] = first(measured.you_table(evaluate_over(scenario, "prompt_tokens", (scenario.prompt_tokens,))))
-    now |= {"answer": answer, "answer.text": "".join(text for text, _ in answer)}
-    board.view("measured_view", [measured.measured_figure(shown, reach_of(scenario))], now)
+    now: dict[str, Any] = first(tables(state, "prompt_tokens", (scenario.prompt_tokens,)))
+    now |= {"answer": answer, "answer.text": "".join(part[0] for part in answer)}
+    drawn = _measured(state, shown, near=asked == measured.YOURS and not far) if shown else [empty(state)]
+    board.view("measured_view", drawn, now)
     frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
-    left = [block("h2", "What is left", class_="kv-h2"), measured.residual_figure(shown), block("p", HOW, class_="kv-note")]
+    left = [block("h2", "What is left", class_="kv-h2"), measured.residual_figure(shown)] if shown else []
+    left += [block("p", text, class_="kv-note") for text in (*([points.RESIDUALS] if state.pin else []), HOW)]
     board.view("residual_view", left, now, later=True)
     rows = [measured_rows.rows_block(shown), block("p", MISSES, class_="kv-note"), measured_rows.elsewhere_block()]
     listed = [block("h2", "Published against modelled", class_="kv-h2"), *rows]
     board.view("rows_view", listed, now, later=True)
     return board
+
+
+def empty(state: State) -> dict[str, Any]:
+    """What stands in place of the picture where no row is left by the filter."""
+    every = state.with_values({"measured_link": measured.ALL, "measured_engine": measured.ALL})
+    way = block("a", "Show all of them", href=f"?{every.query()}")
+    told = "Published transfers belong here: one mark for each that says its bytes and its time. None is near this link with this engine."
+    return block("div", block("p", told), block("p", way), class_="kv-empty")
+
+
+def _measured(state: State, shown: Sequence[measured.Point], *, near: bool) -> list[Any]:
+    """The measurements, with the pinned scenario among them."""
+    scenario, pin = state.scenario, state.pin
+    if pin is None:
+        return [measured.measured_figure(shown, reach_of(scenario))]
+    theirs = _alone(pin.scenario)
+    drawn = measured.measured_figure(shown, [*reach_of(scenario), (theirs.kv.wire_bytes, theirs.transfer.seconds)])
+    note = points.differs_note(scenario, pin.scenario, near=near)
+    return [points.with_points_pin(drawn, theirs), block("p", note, class_="kv-note")]
+
+
+def _alone(scenario: Scenario) -> Evaluation:
+    return evaluate_over(scenario, "prompt_tokens", (scenario.prompt_tokens,)).rows[0]
 
 
 def reach_of(scenario: Scenario) -> list[tuple[float, float]]:

@@ -6,9 +6,11 @@ from typing import Any
 
 import streamlit as st
 
+from app.charts.tables import table_block
 from app.live import block, static_block
 from app.state import State, from_link
 from app.views import formulas
+from app.words import WORDS
 from kvmodel import registry
 from kvmodel.display import count_text
 from kvmodel.plan import plan_of
@@ -103,7 +105,13 @@ def blocks(state: State) -> list[dict[str, object]]:
         texts += [block("h2", title, class_="kv-h2"), block("p", text, class_="kv-prose")]
         if title == "Prefill and decode":
             texts += matrices_blocks(state)
-    return [*texts, *_sources()]
+    return [*texts, *words_blocks(), *_sources()]
+
+
+def words_blocks() -> list[dict[str, object]]:
+    """The terms of the page, each with what it means."""
+    rows = [(word[0].upper() + word[1:], meaning) for word, meaning in sorted(WORDS.items(), key=lambda item: item[0].lower())]
+    return [block("h2", "Words", class_="kv-h2"), table_block("Words", ("Term", "Means"), rows, look="kv-sources")]
 
 
 def matrices_blocks(state: State) -> list[dict[str, object]]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from app.charts import flow, turn, turn_bars
 from app.charts.pinned import HOLLOW
+from app.charts.pins import flow as flow_pin
 from app.charts.spec import Table, at
 from app.live import Board, block, first
 from app.state import State
@@ -14,6 +15,7 @@ from app.views.frame import Form
 from kvmodel.display import count_text
 from kvmodel.plan import plan_of
 
+DASHED = "Dashed arrows are the pinned turn's where they are others, to the same scale. "
 SLIDERS = ("delta_tokens", "history_tokens")
 NOTE = (
     "Orange edges are KV, as wide as their bytes; thin grey edges are text. A cold pool is what serving the turn on any worker "
@@ -35,8 +37,9 @@ def show() -> None:
 def picture(state: State, _: Sequence[int] = ()) -> Board:
     """The view's pictures and texts, at the turn itself."""
     now, board = first(tables(state, "delta_tokens", (state.turn.delta_tokens,))), frame.board_of(state, SLIDERS)
-    board.view("flow_view", [flow.flow_figure()], now)
-    hollow = [] if state.pin is None else [block("p", HOLLOW, class_="kv-note")]
+    drawn, pinned = flow.flow_figure(), _pinned(state)
+    board.view("flow_view", [flow_pin.with_flow_pin(drawn, pinned) if pinned else drawn], now)
+    hollow = [] if pinned is None else [block("p", DASHED, HOLLOW, class_="kv-note")]
     texts = [*hollow, block("p", at("stall"), class_="kv-note"), block("p", NOTE, class_="kv-note")]
     board.view("bars_view", [turn_bars.bars_figure(pinned=state.pin is not None), *texts], now, later=True)
     frame.describe_answer(board, state, block("p", at("setup"), setup_text(state), class_="kv-setup"), now)
@@ -46,7 +49,9 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
 def tables(state: State, name: str, values: tuple[int, ...], _: Form = None) -> Table:
     """Everything the view shows, over a slider's positions."""
     rows = turn.turn_rows(state, name, values)
-    return turn.turn_table(rows) | flow.flow_table(rows) | turn_bars.bars_table(rows, _pinned(state))
+    pinned = _pinned(state)
+    table = turn.turn_table(rows) | flow.flow_table(rows, pinned) | turn_bars.bars_table(rows, pinned)
+    return table | (flow_pin.flow_pin_table(pinned, rows) if pinned else {})
 
 
 def _pinned(state: State) -> turn.TurnRow | None:
@@ -59,5 +64,5 @@ def setup_text(state: State) -> str:
     """The rest of the turn's setup in words."""
     plan = plan_of(state.scenario)
     born = min(state.turn.generated_tokens, state.turn.history_tokens)
-    link = frame.link_text(state.scenario)
-    return f"; {count_text(born)} of the history generated on decode; {plan.model.name}, KV in {plan.kv_dtype}, {link}"
+    carried = f"{frame.link_text(state.scenario)}, {frame.engine_text(state.scenario)}"
+    return f"; {count_text(born)} of the history generated on decode; {plan.model.name}, KV in {plan.kv_dtype}, {carried}"

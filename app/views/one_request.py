@@ -12,11 +12,12 @@ import streamlit as st
 from app import controls
 from app.charts import ghost, levers, request, timeline
 from app.charts.pinned import pin_table
+from app.charts.pins import bars
 from app.charts.spec import Table, at
 from app.live import Board, block, first
 from app.over import Over, evaluate_over
 from app.state import State
-from app.views import frame
+from app.views import frame, offers
 from app.views.frame import Form
 from kvmodel import registry
 from kvmodel.records.base import Sourced
@@ -81,14 +82,22 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     now = first(tables(state, one.field, one.values) | pin_table(state, one.field, one.values))
     drawn = timeline.timeline_figure(magnified=timeline.is_small(one.rows[0]), both=one.plan.overlap == "layer-both")
     board.view("timeline_view", [ghost.with_timeline_pin(drawn) if state.pin else drawn], now)
-    frame.describe_answer(board, state, block("p", frame.setup_text(state.scenario), class_="kv-setup"), now)
+    frame.describe_answer(
+        board, state, block("p", frame.setup_text(state.scenario), class_="kv-setup"), now, beside=offers.other_offer(state)
+    )
     board.view("sum_view", [request.sum_block(one, pinned=state.pin is not None)], now)
     found = levers.ranked(one)
     addresses = (
         [] if state.is_own() else [f"?{replace(state, scenario=state.scenario.with_changes(**one.changes)).query()}" for one in found]
     )
-    bars = [block("h2", "What would change the first token", class_="kv-h2"), levers.levers_figure(addresses)]
-    board.view("levers_view", [*bars, *([levers.applied_block(found, addresses)] if addresses else [])], now, later=True)
+    changes, names = levers.levers_figure(addresses), tuple(lever.name for lever in found)
+    hollow = [block("p", bars.LEVERS, class_="kv-note")] if state.pin else []
+    if state.pin:
+        changes = bars.with_levers_pin(changes, state.scenario, state.pin.scenario, names)
+    applied = [levers.applied_block(found, addresses)] if addresses else []
+    board.view(
+        "levers_view", [block("h2", "What would change the first token", class_="kv-h2"), changes, *hollow, *applied], now, later=True
+    )
     board.view("behind_view", behind(one), now, later=True)
     return board
 
@@ -107,8 +116,11 @@ def _drawn(scenario: Scenario) -> Drawn:
 def tables(state: State, name: str, values: tuple[int, ...], form: Form = None) -> Table:
     """Everything that moves with a slider, over its positions."""
     over, drawn = evaluate_over(state.scenario, name, values), form if isinstance(form, Drawn) else form_of(state)
-    pinned = {} if state.pin is None else ghost.timeline_pin_table(_moments(_alone(state.pin.scenario))[0], _moments(over))
-    return tables_of(over, drawn) | pinned
+    table = tables_of(over, drawn)
+    if state.pin is None:
+        return table
+    pinned = ghost.timeline_pin_table(_moments(_alone(state.pin.scenario))[0], _moments(over))
+    return table | pinned | bars.levers_pin_table(table, state.scenario, state.pin.scenario, drawn.order)
 
 
 def _moments(over: Over) -> list[timeline.Moment]:
@@ -123,6 +135,7 @@ def tables_of(over: Over, drawn: Drawn) -> Table:
     """Everything the view shows, over a slider's positions."""
     return {
         **over.table("answer", request.answer_table),
+        **over.table("other engine", offers.other_table),
         **over.table("sum", request.sum_table),
         **over.table("behind", request.behind_table),
         **over.table(f"levers {drawn.order}", lambda o: levers.levers_table(o, drawn.order)),
@@ -134,10 +147,10 @@ def behind(over: Over) -> list[Any]:
     """What the headline figures are made of, each with its formula and source."""
     plan = over.plan
     rows = [
-        row("KV bytes", at("b.kv"), BYTES, plan.model),
-        row("Prefill time", at("b.prefill"), PREFILL, plan.prefill.accelerator, at("b.band")),
-        row("Wire time", at("b.wire"), WIRE, plan.link),
-        row("Decode step", at("b.step"), STEP, plan.decode.accelerator, at("b.step_band")),
+        row("KV bytes", at("b.kv"), BYTES, plan.model, figure="kv.prompt_bytes"),
+        row("Prefill time", at("b.prefill"), PREFILL, plan.prefill.accelerator, at("b.band"), figure="prefill.seconds"),
+        row("Wire time", at("b.wire"), WIRE, plan.link, figure="transfer.seconds"),
+        row("Decode step", at("b.step"), STEP, plan.decode.accelerator, at("b.step_band"), figure="decode.step_seconds"),
         *(
             row(f"{name.title()} memory", at(f"b.{name}_memory"), (at(f"b.{name}_parts"), MEMORY), gpu, page=gpu.hbm_visible_source)
             for name, gpu in (("prefill", plan.prefill.accelerator), ("decode", plan.decode.accelerator))
@@ -150,13 +163,18 @@ def behind(over: Over) -> list[Any]:
     return [block("h2", "Behind the numbers", class_="kv-h2"), *rows, block("p", LEFT_OUT, class_="kv-note")]
 
 
-def row(name: str, short: Any, formula: Any, source: Sourced, band: Any = None, *, page: str = "") -> dict[str, Any]:
-    """A folded row: the figure in short, then formula, band and source, which is the record's own unless a `page` is named."""
+def row(name: str, short: Any, formula: Any, source: Sourced, band: Any = None, *, page: str = "", figure: str = "") -> dict[str, Any]:
+    """A folded row: the figure in short, then formula, band and source, which is the record's own unless a `page` is named.
+
+    One of a `figure` that can be explained gets its explanation when it is unfolded, in place of what is said in brief.
+    """
     text = page or source.source
     url = text.split()[0].rstrip(",;")
     link = block("a", url, href=url, target="_blank", rel="noopener") if url.startswith("https://") else text
-    details = [block("p", *(formula if isinstance(formula, tuple) else (formula,)))]
+    brief = {"class_": "kv-brief"} if figure else {}
+    details = [block("p", *(formula if isinstance(formula, tuple) else (formula,)), **brief)]
     if band is not None:
         details.append(block("p", "Band: ", band))
-    details.append(block("p", "Source: ", link, f", checked {source.checked.isoformat()}"))
-    return block("details", block("summary", block("span", name), block("span", short)), *details, class_="kv-row", name="behind")
+    details.append(block("p", "Source: ", link, f", checked {source.checked.isoformat()}", **brief))
+    asked = {"data_explains": figure} if figure else {}
+    return block("details", block("summary", block("span", name), block("span", short)), *details, class_="kv-row", name="behind", **asked)

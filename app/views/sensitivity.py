@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.charts import tornado
+from app.charts.pins import bars
 from app.charts.spec import Table
 from app.live import Board, block, first
 from app.state import State
 from app.views import frame
 from app.views.frame import Form
-from kvmodel.sensitivity import order_of
+from kvmodel.sensitivity import changes_of, order_of
 
 NOTE = (
     "Each input is turned by itself, all others as they are: solid is half of it, pale is twice, out from the first token as it is "
@@ -37,7 +38,9 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     scenario, board = state.scenario, frame.board_of(state, frame.PROMPT_SLIDERS)
     order = order_of(scenario)
     now = first(tables(state, "prompt_tokens", (scenario.prompt_tokens,)))
-    board.view("tornado_view", [tornado.tornado_figure(order)], now)
+    drawn = tornado.tornado_figure(order)
+    hollow = [bars.with_tornado_pin(drawn, len(order)), block("p", bars.TORNADO, class_="kv-note")]
+    board.view("tornado_view", hollow if state.pin else [drawn], now)
     listed = [block("h2", "Where it flips", class_="kv-h2"), tornado.flips_block(order), block("p", NOTE, class_="kv-note")]
     board.view("turned_view", listed, now)
     frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
@@ -51,4 +54,5 @@ def form_of(state: State) -> tuple[str, ...]:
 
 def tables(state: State, name: str, values: tuple[int, ...], form: Form = None) -> Table:
     """Everything the view shows, over a slider's positions; rows stay in the scenario's own order, or that of `form`."""
-    return tornado.tornado_table(state.scenario, name, values, form if isinstance(form, tuple) else form_of(state))
+    order = form if isinstance(form, tuple) else form_of(state)
+    return tornado.tornado_table(state.scenario, name, values, order, changes_of(state.pin.scenario) if state.pin else None)

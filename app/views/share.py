@@ -15,24 +15,12 @@ from app.export.command import command_of
 from app.hosting.settings import settings
 from app.live import STATIC, block, static_block
 from app.state import State
-from kvmodel import registry
+from app.views.presets import path_of
 from kvmodel.scenario import Scenario
 
 
-def presets_line() -> dict[str, Any]:
-    """Scenarios to start from, as links that Back returns from."""
-    links = [
-        block("a", preset.name, href=f"{path_of(preset.view)}?{preset.query}", title=preset.what) for preset in registry.presets().values()
-    ]
-    words: list[Any] = ["Start from "]
-    for i, link in enumerate(links):
-        words += [link, " · " if i < len(links) - 1 else ""]
-    return block("p", *words, class_="kv-note")
-
-
 def draw(state: State, view: str) -> None:
-    """Scenarios to start from, then the folded panel; made only while it is open."""
-    static_block("presets_view", presets_line())
+    """The folded table and panel; each made only while it is open."""
     charts = [chart for chart in CHARTS.values() if chart.view == view]
     if not charts:
         return
@@ -53,11 +41,6 @@ def draw_embedded(state: State, view: str) -> None:
     query = state.query()
     link = block("a", "Open in the explorer", href=f"{path_of(view)}{f'?{query}' if query else ''}", target="_blank", rel="noopener")
     static_block("embedded_view", block("p", "A calculation, not a measurement. ", link, class_="kv-note"))
-
-
-def path_of(view: str) -> str:
-    """A view's address below the page's own."""
-    return f"./{'' if view == 'one-request' else view}"
 
 
 def numbers(state: State, view: str) -> list[dict[str, Any]]:
@@ -98,7 +81,7 @@ def blocks(state: State, view: str, base: str) -> list[dict[str, Any]]:
     frame = f"{html.escape(base)}/embed/{charts[0].name}.html{html.escape(tail)}"
     rows = [
         block("div", block("button", "Copy link", type="button", data_copy="link", class_="kv-button"), class_="kv-share"),
-        _copied("Frame", f'<iframe src="{frame}" width="800" height="{720 if state.pin else 600}"></iframe>'),
+        _copied("Frame", f'<iframe src="{frame}" width="800" height="{780 if state.pin else 600}"></iframe>'),
         _copied("Shell", command_of(charts[0], state) + f" --out {charts[0].name}.html"),
         _copied("Python", python_of(state.scenario, state.pin.scenario if state.pin and not state.pin.is_own() else None)),
     ]

@@ -8,7 +8,8 @@ from typing import Any
 from app import controls, own_config
 from app.charts import models, weighs
 from app.charts.curves import pinned_curves
-from app.charts.spec import Table, at
+from app.charts.pins import bars
+from app.charts.spec import Figure, Table, at
 from app.live import Board, at_value, block
 from app.over import evaluate_over
 from app.state import State
@@ -41,10 +42,10 @@ def show() -> None:
 def picture(state: State, positions: Sequence[int]) -> Board:
     """The view's charts and texts, its curve over the positions."""
     scenario, plan, board = state.scenario, plan_of(state.scenario), frame.board_of(state, frame.PROMPT_SLIDERS)
-    table = table_of(scenario, positions)
+    table = _columns(state, positions)
     now = at_value(table, positions, scenario.prompt_tokens)
     board.view("growth_view", [weighs.growth_figure(table, pinned_curves(state, positions))], now, columns=table)
-    layers = [block("h2", "Layer by layer", class_="kv-h2"), weighs.layers_figure(plan), weighs.groups_block(plan)]
+    layers = [block("h2", "Layer by layer", class_="kv-h2"), _layers(state), weighs.groups_block(plan)]
     board.view("layers_view", layers, now, later=True)
     frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
     title = block("h2", "Who holds and sends which heads", class_="kv-h2")
@@ -52,6 +53,11 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     board.view("ranks_view", [title, held, weighs.ranks_block(plan), block("p", NOTE, class_="kv-note")], now)
     board.view("models_view", every_model(state), {})
     return board
+
+
+def _layers(state: State) -> Figure:
+    drawn, plan, pin = weighs.layers_figure(plan_of(state.scenario)), plan_of(state.scenario), state.pin
+    return bars.with_layers_pin(drawn, plan_of(pin.scenario), pin.scenario.prompt_tokens, plan.model.layers) if pin else drawn
 
 
 def every_model(state: State) -> list[dict[str, Any]]:
@@ -67,7 +73,12 @@ def every_model(state: State) -> list[dict[str, Any]]:
 
 def tables(state: State, name: str, values: tuple[int, ...], _: Form = None) -> Table:
     """Everything that moves with a slider, over its positions: bytes of one request do not depend on the batch."""
-    return table_of(state.scenario, values) if name == "prompt_tokens" else {}
+    return _columns(state, values) if name == "prompt_tokens" else {}
+
+
+def _columns(state: State, positions: Sequence[int]) -> Table:
+    table, pin = table_of(state.scenario, positions), state.pin
+    return table | (bars.layers_pin_table(table, plan_of(pin.scenario), pin.scenario.prompt_tokens) if pin else {})
 
 
 def table_of(scenario: Scenario, positions: Sequence[int]) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import streamlit as st
 
 from app import controls, reading
@@ -15,7 +16,7 @@ from app.over import evaluate_over
 from app.state import State
 from app.views import frame
 from app.views.frame import Form
-from kvmodel import registry
+from kvmodel import registry, sweep
 from kvmodel.plan import plan_of
 from kvmodel.scenario import Scenario
 
@@ -70,13 +71,13 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
     saves = [
         block("h2", "What sending early saves", class_="kv-h2"),
-        pipelining.pipelining_figure(curves, offered, plan_of(scenario).overlap),
+        pipelining.pipelining_figure(curves, offered, plan_of(scenario).overlap, _pinned_gaps(state, positions)),
         block("p", at("p.sentence"), class_="kv-note"),
         groups.groups_line(),
     ]
     board.view("pipelining_view", saves, now, columns=curves, later=True)
     notes = [block("p", text, class_="kv-note") for text in (at("g.sentence"), at("g.room_sentence"), SHARED)]
-    shared = [block("h2", "Handoffs that share the links", class_="kv-h2"), congestion.congestion_figure(), *notes]
+    shared = [block("h2", "Handoffs that share the links", class_="kv-h2"), congestion.congestion_figure(_pinned_points(state)), *notes]
     board.view("congestion_view", shared, now, later=True)
     failed = [block("h2", "Transfers that fail", class_="kv-h2"), congestion.failure_block(), block("p", FAILED, class_="kv-note")]
     board.view("failure_view", failed, now, later=True)
@@ -90,6 +91,20 @@ def lengths_of(scenario: Scenario, positions: Sequence[int]) -> Table:
     return over.table("pipelining", lambda o: pipelining.pipelining_table(o, offered))
 
 
+def _pinned_gaps(state: State, positions: Sequence[int]) -> list[float]:
+    """Decode's wait under the pinned scenario at each prompt length; empty without a pin."""
+    if state.pin is None:
+        return []
+    found = sweep(state.pin.scenario, prompt_tokens=np.asarray(positions)).gap_seconds
+    return [float(v) for v in np.broadcast_to(np.asarray(found, dtype=float), len(positions))]
+
+
+def _pinned_points(state: State) -> Sequence[float]:
+    """Seconds of a handoff by the number in flight under the pinned scenario and its traffic; empty without a pin."""
+    pin = state.pin
+    return congestion.shared_rows(pin, "in_flight", (pin.traffic.in_flight,))[0].points if pin else ()
+
+
 def form_of(state: State) -> tuple[str, ...]:
     """Terms that have a bar."""
     return tuple(where.rows_of(state.scenario, state.pin.scenario if state.pin else None))
@@ -97,14 +112,18 @@ def form_of(state: State) -> tuple[str, ...]:
 
 def _here(state: State, name: str, values: tuple[int, ...], rows: tuple[str, ...]) -> Table:
     over = evaluate_over(state.scenario, "prompt_tokens", values)
-    shared = congestion.shared_table(congestion.shared_rows(state, name, values))
+    shared = _shared(state, name, values)
     pinned = state.pin.scenario if state.pin else None
     bars = where.where_table(over, rows, pinned) if pinned else over.table(f"where {rows}", lambda o: where.where_table(o, rows))
     return shared | bars | over.table("groups", groups.groups_table)
 
 
+def _shared(state: State, name: str, values: tuple[int, ...]) -> Table:
+    return congestion.shared_table(congestion.shared_rows(state, name, values), _pinned_points(state))
+
+
 def tables(state: State, name: str, values: tuple[int, ...], form: Form = None) -> Table:
     """Everything that moves with a slider, over its positions."""
     if name == "in_flight":
-        return congestion.shared_table(congestion.shared_rows(state, name, values))
+        return _shared(state, name, values)
     return lengths_of(state.scenario, values) | _here(state, name, values, form if isinstance(form, tuple) else form_of(state))

@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 SAID_OF_THE_MACHINE = (b"Traceback", b'File "', b"site-packages", str(ROOT).encode(), b"streamlit/", b"root:x:")
 
 
-def ask(place, method, path, body=None, **headers):
-    connection = http.client.HTTPConnection(place, timeout=10)
+def ask(place, method, path, body=None, *, source="", **headers):
+    connection = http.client.HTTPConnection(place, timeout=10, source_address=(source, 0) if source else None)
     connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
     reply = connection.getresponse()
     content = reply.read()
@@ -39,8 +39,10 @@ def raw(place, sent, then=b""):
     return got
 
 
-def session(place, **options):
-    return connect(f"ws://{place}{STREAM}", subprotocols=["streamlit"], max_size=None, open_timeout=10, close_timeout=0.3, **options)
+def session(place, *, earlier="", **options):
+    """A session; `earlier` is one that the browser had before."""
+    asked = ["streamlit", "token", earlier] if earlier else ["streamlit"]
+    return connect(f"ws://{place}{STREAM}", subprotocols=asked, max_size=None, open_timeout=10, close_timeout=0.3, **options)
 
 
 def id_of(one):

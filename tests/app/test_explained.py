@@ -5,14 +5,19 @@ from urllib.parse import parse_qs, urlparse
 
 import pytest
 from hypothesis import given, settings
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.testclient import TestClient
 
 import kvmodel
-from app import report
+from app import own_models, report
+from app.catalog import VIEWS
 from app.cli import main
 from app.explained import explanation_text, filled_text, headline, value_text
+from app.explaining import answer
 from app.state import State
 from app.views import explain as view
-from kvmodel import Scenario, Turn, evaluate
+from kvmodel import Scenario, Turn, evaluate, find_model
 from kvmodel.display import time_text
 from kvmodel.explain import FIGURES, Case, explain, explained
 from tests.app.test_page import opened, views
@@ -114,32 +119,83 @@ def test_the_head_says_the_band_and_the_sum_ends_in_the_figure():
     assert filled_text(told) == f"= {prefill} + {time_text(r.transfer.seconds)} + {step} = {whole}"
 
 
-def test_the_page_explains_the_figures_of_each_view_while_the_fold_is_open():
-    page = opened(link="ethernet-25")
-    assert not any(key.startswith("explain_") for key in views(page))
-    page.session_state["explain_fold"] = True
-    page.run()
-    assert not page.exception
-    rows = views(page)["explain_one-request"]["items"]
+EXPLAIN = TestClient(Starlette(routes=[Route("/explain", answer)]))
+
+
+def asked(**query):
+    return EXPLAIN.get("/explain", params={"view": "one-request", "query": "link=ethernet-25", **query})
+
+
+def test_one_figure_is_explained_when_it_is_asked_for_with_what_the_command_line_says(capsys):
+    found = asked(figure="transfer.seconds").json()
+    said = " ".join(text for item in found["items"] for text in texts(item))
+    assert (found["name"], found["value"].replace("\u202f", " ")) == ("Transfer time", "859 ms")
+    assert "https://www.ieee802.org/3/" in [link["href"] for item in found["items"] for link in nodes(item, "a")]
+    told = explain(Scenario(link="ethernet-25"), "transfer")
+    lines = [line.strip() for line in explanation_text(told).splitlines()]
+    assert {told.words, told.symbols, filled_text(told), told.left_out} <= set(lines)
+    for words in (told.words, told.symbols, filled_text(told), told.left_out, *(value.name for value in told.inputs)):
+        assert words in said
+
+
+def test_a_fold_holds_all_figures_of_its_view():
+    rows = asked().json()["items"]
     assert [row["data-figure"] for row in rows] == list(view.SHOWN["one-request"])
     assert {row["name"] for row in rows} == {"explain"}  # only one open at a time
     assert "859 ms" in " ".join(texts(rows[2])).replace("\u202f", " ")
-    links = [link["href"] for link in nodes(rows[5], "a")]
-    assert "https://www.ieee802.org/3/" in links
-    page.selectbox(key="link").select("ib-ndr-400").run()
-    assert "53.7 ms" in " ".join(texts(views(page)["explain_one-request"]["items"][2])).replace("\u202f", " ")
+    turn = asked(view="next-turn", figure="pull-back.ttft_seconds", query="link=ethernet-25&delta_tokens=500").json()
+    assert turn["value"] == headline(TOLD)
 
 
-def test_numbers_of_the_sum_open_explanations_that_are_there():
+@pytest.mark.parametrize("wrong", [{"view": "none"}, {"figure": "none"}, {"own": "0" * 32}])
+def test_what_there_is_not_is_answered_with_nothing(wrong):
+    reply = asked(figure="ttft_seconds", **{k: v for k, v in wrong.items() if k != "figure"}) if "figure" not in wrong else asked(**wrong)
+    assert (reply.status_code, reply.content) == (204, b"")
+
+
+def test_a_model_of_ones_own_is_explained_by_the_name_of_its_content():
+    own = find_model("llama-3.1-8b").model_copy(update={"id": "own", "name": "Your model"})
+    name = own_models.keep(own)
+    assert own_models.keep(own.model_copy()) == name
+    assert asked(figure="kv.bytes_per_token", own=name).json()["value"].startswith("131,072\u202fB")
+    for i in range(own_models.MOST):
+        own_models.keep(own.model_copy(update={"name": str(i)}))
+    with pytest.raises(KeyError):
+        own_models.find(name)
+
+
+def test_the_page_sends_no_explanation_before_one_is_asked_for():
+    page = views(opened(link="ethernet-25"))
+    assert "t_wire" not in json.dumps(page)
+    assert page["tables"]["asked"]["at"] == {"batch": "1", "prompt_tokens": "8192"}
+    assert len(json.dumps(page["explain_view"])) < 1_200
+
+
+def buttons(item):
+    return [button["data-explain"] for button in nodes(item, "button")]
+
+
+def test_numbers_of_the_sum_and_rows_behind_them_open_explanations_that_are_there():
     page = views(opened(engine="vllm-nixl"))
-    buttons = [button["data-explain"] for item in page["sum_view"]["items"] for button in nodes(item, "button")]
-    assert len(buttons) == 7
-    assert set(buttons) <= set(view.SHOWN["one-request"])
+    opens = [figure for item in page["sum_view"]["items"] for figure in buttons(item)]
+    opens += [row["data-explains"] for item in page["behind_view"]["items"] for row in nodes(item, "details") if "data-explains" in row]
+    assert len(opens) == 7 + 4
+    assert set(opens) <= set(view.SHOWN["one-request"])
+
+
+@settings(max_examples=8)
+@given(scenarios())
+def test_the_coloured_number_of_an_answer_opens_a_figure_that_there_is(scenario):
+    """Of a time or bytes it is that very number, so that the explanation ends in what was pressed."""
+    parts = VIEWS["one-request"].at(State(scenario)).views["answer_view"]["now"]["answer"]
+    for text, _, figure in (part for part in parts if len(part) == 3):
+        told = explained(FIGURES[figure], Case(scenario))
+        assert figure in view.SHOWN["one-request"]
+        if figure == "transfer.exposed_seconds":
+            assert text in {time_text(told.value, unit) for unit in (None, ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))}
 
 
 def test_every_view_with_charts_has_figures():
-    from app.catalog import VIEWS
-
     assert set(view.SHOWN) == set(VIEWS)
     assert {name for shown in view.SHOWN.values() for name in shown} <= set(FIGURES)
 

@@ -79,11 +79,12 @@ def test_rows_are_the_models_numbers():
     assert gaps["layer_gap_seconds"] == pytest.approx(evaluate(Scenario(overlap="layer")).gap_seconds)
 
 
-def test_text_that_a_spreadsheet_could_run_is_quoted():
-    hostile = find_model("llama-3-70b").model_copy(update={"name": "=HYPERLINK(1)"})
-    assert "\n=" not in chart_csv(find_chart("layers"), State(Scenario(model=hostile)))
-    rows = list(csv.DictReader(io.StringIO(chart_csv(find_chart("levers"), State()))))
-    assert not any(str(row["change"]).startswith(("=", "+", "@")) for row in rows)
+def test_text_that_a_spreadsheet_could_run_is_quoted(monkeypatch):
+    hostile = ["=HYPERLINK(1)", "+1", "-1+cmd", "@SUM(1)", "\t=1", "\r=1", " =1", "\n@x"]
+    monkeypatch.setattr("app.export.rows.behind", lambda *_: [{"text": text, "number": -1.5, "words": "a = b"} for text in hostile])
+    rows = list(csv.DictReader(io.StringIO(chart_csv(find_chart("layers"), State()), newline="")))
+    assert [row["text"] for row in rows] == ["'" + text.replace("\r", " ") for text in hostile]
+    assert {(row["number"], row["words"]) for row in rows} == {("-1.5", "a = b")}
 
 
 @pytest.mark.parametrize("name", CHARTS)

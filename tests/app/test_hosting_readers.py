@@ -15,7 +15,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from app.hosting.headers import Secure
 from app.hosting.log import Lines, Requests, route_of
-from app.hosting.sessions import FULL, Sessions
+from app.hosting.sessions import FULL, GONE, Sessions
 from app.hosting.settings import Settings
 from app.hosting.wire import STREAM
 from tests.app.test_hosting import small
@@ -31,9 +31,11 @@ async def stream(websocket):
             raise RuntimeError from None
 
 
-def full(cap, **asked):
+def full(cap, lives=lambda _: True, **asked):
     routes = [Route(p, lambda _: PlainTextResponse("here")) for p in ("/", "/wire", "/healthz", "/embed/x.html", "/static/a.js")]
-    return Sessions(Starlette(routes=[*routes, WebSocketRoute(STREAM, stream)]), Settings(max_sessions=cap, **asked), "/srv/app/main.py")
+    return Sessions(
+        Starlette(routes=[*routes, WebSocketRoute(STREAM, stream)]), Settings(max_sessions=cap, **asked), "/srv/app/main.py", lives
+    )
 
 
 def test_beyond_the_cap_a_reader_sees_a_page_that_says_so_and_charts_go_on():
@@ -56,6 +58,31 @@ def test_beyond_the_cap_a_reader_sees_a_page_that_says_so_and_charts_go_on():
     assert client.get("/").status_code == 200
 
 
+def test_one_address_cannot_take_all_places_and_learns_why():
+    sessions = full(4, max_sessions_per_address=2)
+    one, neighbour, other = (TestClient(sessions, client=(address, 4711)) for address in ("2001:db8::1", "2001:db8::2", "203.0.113.9"))
+    with one.websocket_connect(STREAM), one.websocket_connect(STREAM):
+        for same in (one, neighbour):
+            reply = same.get("/wire?link=ethernet-25")
+            assert reply.status_code == 503
+            assert "2 readers from your network are here already" in reply.text
+            with same.websocket_connect(STREAM) as late, pytest.raises(WebSocketDisconnect) as closed:
+                late.receive_bytes()
+            assert closed.value.code == FULL
+        assert one.get("/embed/x.html").status_code == other.get("/").status_code == 200
+        with other.websocket_connect(STREAM), other.websocket_connect(STREAM):
+            assert "4 readers are here already" in TestClient(sessions, client=("127.0.0.1", 1)).get("/").text
+    assert (sessions.open, dict(sessions.places)) == (0, {})
+    assert one.get("/").status_code == 200
+
+
+@pytest.mark.parametrize(("address", "most"), [("127.0.0.1", 1), ("::1", 1), ("::ffff:127.0.0.1", 1), ("203.0.113.9", 0)])
+def test_this_machine_is_no_single_reader_and_the_cap_of_addresses_can_be_lifted(address, most):
+    client = TestClient(full(9, max_sessions_per_address=most), client=(address, 4711))
+    with client.websocket_connect(STREAM), client.websocket_connect(STREAM):
+        assert client.get("/").status_code == 200
+
+
 def test_a_session_that_dies_gives_its_place_back():
     sessions = full(1)
     client = TestClient(sessions)
@@ -63,6 +90,20 @@ def test_a_session_that_dies_gives_its_place_back():
         with pytest.raises(RuntimeError), client.websocket_connect(f"{STREAM}?break=1") as one:
             one.close()
         assert sessions.open == 0
+
+
+@pytest.mark.parametrize(("earlier", "code"), [("known", None), ("lost", GONE), ("", None)])
+def test_who_comes_back_to_a_session_that_is_no_more_is_told_to_start_from_the_address(earlier, code):
+    sessions = full(1, lives=lambda session: session == "known")
+    with TestClient(sessions).websocket_connect(STREAM, subprotocols=["streamlit", "token", *([earlier] if earlier else [])]) as one:
+        if code is None:
+            one.send_bytes(b"asked")
+            assert one.receive_bytes() == b"asked"
+        else:
+            with pytest.raises(WebSocketDisconnect) as closed:
+                one.receive_bytes()
+            assert closed.value.code == code
+    assert sessions.open == 0
 
 
 def test_a_session_is_not_told_where_the_page_lies_on_the_machine():
@@ -117,5 +158,5 @@ def test_lines_of_libraries_keep_their_template_only():
 
 @given(st.text(max_size=40))
 def test_a_route_is_one_of_few_whatever_is_asked(path):
-    known = {"/", "/wire", "/healthz", "/ahead", STREAM, "other", "/embed/…", "/files/…", "/static/…", "/_stcore/…"}
+    known = {"/", "/wire", "/healthz", "/ahead", "/explain", STREAM, "other", "/embed/…", "/files/…", "/static/…", "/_stcore/…"}
     assert route_of("/" + path, frozenset({"wire"}), frozenset()) in known

@@ -15,8 +15,6 @@ from app.hosting.wire import STREAM
 from tests.app.attack import ask, drained, id_of, nothing_of_the_machine, raw, session
 from tests.page_server import page_server
 
-pytestmark = pytest.mark.xdist_group("attacked page")
-
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory):

@@ -23,10 +23,11 @@ def test_every_setting_is_read_from_the_environment_and_listed_by_help(monkeypat
         "port": "8080",
         "public_url": "https://kv.example/handoff/",
         "allowed_hosts": "KV.example, *.kv.example",
-        "trusted_proxies": "10.0.0.0/8 127.0.0.1",
+        "trusted_proxies": "10.1.2.3/8 127.0.0.1",
         "frame_ancestors": "https://blog.example 'self'",
         "page_frame_ancestors": "'none'",
         "max_sessions": "7",
+        "max_sessions_per_address": "3",
         "rate_per_second": "0.5",
         "rate_burst": "3",
         "chart_cache_mb": "5",
@@ -40,6 +41,7 @@ def test_every_setting_is_read_from_the_environment_and_listed_by_help(monkeypat
         monkeypatch.setenv(f"KV_HANDOFF_{name.upper()}", value)
     read = settings()
     assert (read.port, read.public_url, read.allowed_hosts) == (8080, "https://kv.example/handoff", "kv.example *.kv.example")
+    assert read.trusted_proxies == "10.0.0.0/8 127.0.0.1/32"
     assert all(getattr(read, name) != field.default for name, field in Settings.model_fields.items())
     with pytest.raises(SystemExit):
         main(["serve", "--help"])

@@ -11,7 +11,6 @@ import pytest
 from tests.app.attack import ask, drained, id_of, raw, session
 from tests.page_server import page_server
 
-pytestmark = pytest.mark.xdist_group("slow page")
 CAP = 3
 
 

@@ -1,8 +1,11 @@
 """Colours: contrast against the page, distances for colour-blind readers, one template a theme."""
 
+from itertools import combinations, pairwise
+
 import pytest
 
 from app.palette import DARK, LIGHT, THEMES
+from tests.ciede2000 import SEEN, distance, lab
 
 
 def luminance(colour):
@@ -38,3 +41,37 @@ def test_ink_can_be_read_on_nodes(theme, node):
 def test_both_themes_name_the_same_colours():
     assert LIGHT.keys() == DARK.keys()
     assert THEMES["dark"]["template"]["layout"]["hoverlabel"]["bgcolor"] == DARK["panel"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "apart"),
+    [
+        ((50.0, 2.6772, -79.7751), (50.0, 0.0, -82.7485), 2.0425),
+        ((50.0, -1.0, 2.0), (50.0, 0.0, 0.0), 2.3669),
+        ((50.0, 2.5, 0.0), (50.0, 0.0, -2.5), 4.3065),
+        ((50.0, 2.5, 0.0), (58.0, 24.0, 15.0), 19.4535),
+        ((22.7233, 20.0904, -46.6940), (23.0331, 14.9730, -42.5619), 2.0373),
+        ((2.0776, 0.0795, -1.1350), (0.9033, -0.0636, -0.5514), 0.9082),
+    ],
+)
+def test_distances_of_colours_are_those_published(one, other, apart):
+    # test data of Sharma, Wu and Dalal (2005), table 1
+    assert distance(one, other) == pytest.approx(apart, abs=5e-5)
+    assert distance(other, one) == pytest.approx(apart, abs=5e-5)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("seen", SEEN)
+def test_meanings_stay_apart_for_colour_blind_readers(theme, seen):
+    for one, other in combinations(("prefill", "wire", "exposed", "decode", "pool"), 2):
+        apart = distance(lab(theme[one], seen), lab(theme[other], seen))
+        assert apart >= (9 if {one, other} == {"prefill", "pool"} else 13), (one, other)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("seen", SEEN)
+def test_steps_of_the_heat_ramp_stay_apart_and_in_order_for_colour_blind_readers(theme, seen):
+    ramp = [lab(theme[f"heat{i}"], seen) for i in range(5)]
+    light = [step[0] for step in ramp]
+    assert light in (sorted(light), sorted(light, reverse=True))
+    assert min(distance(a, b) for a, b in pairwise(ramp)) >= 9

@@ -87,11 +87,29 @@ def test_bars_of_a_turn_are_as_long_as_their_bytes_and_stay_in_their_panel():
         assert len(set(bars["y"])) == len(turn.BARS) * (1 if panels.tops[0] == panels.tops[1] else 2)
 
 
-def test_the_turn_answers_with_bytes_and_first_tokens():
+def test_the_turn_answers_with_a_design_and_what_it_saves():
     values, rows = turn_rows()
-    text = turn.turn_table(rows)["answer.text"][values.index(2_000)]
-    assert text.startswith("Keep the history where it is: pulling back what is new cuts 10.5\u202fGB to 819\u202fMB")
-    assert len(text) <= 125
+    table, i = turn.turn_table(rows), values.index(2_000)
+    assert table["answer.text"][i].startswith(
+        "Keep the history where it is: pull back in 157\u202fms; sticky is 26.6\u202fms sooner but stalls"
+    )
+    assert "pulling back what is new cuts 10.5\u202fGB to 819\u202fMB" in table["stall"][i]
+
+
+@pytest.mark.parametrize("fields", [{}, {"link": "ethernet-25"}, {"decode_accelerator": "h20"}, {"link": "wan-100", "engine": "vllm-nixl"}])
+def test_sticky_is_weighed_by_what_it_saves_against_what_its_neighbours_lose(fields):
+    rows = turn_rows(**fields)[1]
+    weighed = 0
+    for row, text in zip(rows, turn.turn_table(rows)["answer.text"], strict=True):
+        sticky = row.by_key["sticky", True]
+        others = [row.by_key[key, True].ttft_seconds for key in ("pull-back", "pool")]
+        assert len(text.removeprefix("If this could run: ")) <= 125
+        if sticky.stall_seconds and "all four designs" not in text:
+            weighed += 1
+            assert ("Stay with the holder" in text) == (min(others) - sticky.ttft_seconds >= sticky.stall_seconds)
+        else:
+            assert "neighbour" not in text
+    assert weighed > 10
 
 
 def said(history, delta, **fields):

@@ -8,22 +8,17 @@ import shutil
 
 import pytest
 
+from tests.absent import absent
 from tests.browser.measure_page import ARGS
 from tests.page_server import page_server
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
-def _absent(reason):
-    if os.environ.get("KV_HANDOFF_BROWSER") == "required":
-        pytest.fail(f"browser tests are required, but {reason}")
-    pytest.skip(reason)
-
-
 @pytest.fixture(scope="session")
 def address():
     if CHROMIUM is None:
-        _absent("no Chromium was found on PATH; CHROMIUM names one elsewhere")
+        absent("BROWSER", "no Chromium was found on PATH; CHROMIUM names one elsewhere")
     with page_server() as url:
         yield url
 

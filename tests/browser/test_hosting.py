@@ -1,13 +1,18 @@
 """The hosted page in a browser: frames in other sites, the policy for scripts, what a reader beyond the cap sees."""
 
+import json
 import threading
+import urllib.request
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import quote
 
 import pytest
 from websockets.sync.client import connect
 
 from app.hosting.wire import STREAM
+from tests.browser.test_own_config import paste
+from tests.configs import QWEN3
 from tests.page_server import page_server
 
 pytestmark = pytest.mark.browser
@@ -61,8 +66,21 @@ def test_another_site_may_frame_charts_and_embedded_views_but_not_the_whole_page
 
 @pytest.fixture(scope="module")
 def strict(browser):
-    with page_server(KV_HANDOFF_FRAME_ANCESTORS="https://blog.example", KV_HANDOFF_MAX_SESSIONS="1") as url:
+    with page_server(
+        KV_HANDOFF_FRAME_ANCESTORS="https://blog.example",
+        KV_HANDOFF_PAGE_FRAME_ANCESTORS="https://space.example",
+        KV_HANDOFF_PUBLIC_URL="https://kv.example",
+        KV_HANDOFF_MAX_SESSIONS="1",
+    ) as url:
         yield url
+
+
+def test_files_can_be_uploaded_where_another_site_may_frame_the_page(strict, address):
+    def cookie(page):
+        return urllib.request.urlopen(f"{page}/_stcore/health").headers["set-cookie"]
+
+    assert cookie(strict).endswith("SameSite=None; Secure")
+    assert cookie(address).endswith("SameSite=Lax")
 
 
 def test_frames_can_be_kept_to_named_sites(browser, strict):
@@ -108,3 +126,23 @@ def test_the_policy_stops_scripts_that_are_not_the_page_s(visit):
     one.page.wait_for_timeout(300)
     assert one.page.evaluate("globalThis.owned") is None
     assert sum("Content Security Policy" in error for error in one.errors) >= 2
+
+
+HOSTILE = "<img src=x onerror=globalThis.owned=1><script>globalThis.owned=1</script>"
+
+
+def test_names_in_a_configuration_and_in_the_address_stay_text(visit):
+    address = quote(HOSTILE)
+    one = visit().open(f"/weighs?model={address}&link={address}&engine={address}&pin=link%3D{address}&{address}={address}&theme={address}")
+    named = QWEN3 | {"_name_or_path": HOSTILE, HOSTILE: HOSTILE}
+    for config in (named, named | {"model_type": HOSTILE, "architectures": [HOSTILE], "torch_dtype": HOSTILE}):
+        paste(one, json.dumps(config))
+        if config is named:
+            assert "147,456" in one.answer()
+            assert HOSTILE in one.page.locator("body").inner_text()
+        for view in ("One request", "What it weighs"):
+            one.page.get_by_role("link", name=view).click()
+            one.settle()
+            assert one.page.locator("img[src='x']").count() == 0
+            assert not any("owned" in text for text in one.page.locator("script").all_text_contents())
+    assert one.page.evaluate("globalThis.owned") is None

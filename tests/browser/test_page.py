@@ -18,6 +18,8 @@ VIEWS = {
     "/weighs": "A prompt of 8,192 tokens weighs 2.68",
 }
 THEMES = ("light", "dark")
+NAMELESS = "[...document.querySelectorAll('.liveview-chart')].filter(n => n.getAttribute('role') !== 'img' || !n.ariaLabel).length"
+UNFOLDED = "[...document.querySelectorAll('[data-testid=stMainBlockContainer] details')].filter(n => n.open).length"
 
 
 @pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (1280, "light")])
@@ -31,6 +33,8 @@ def test_each_view_opens_cold_without_an_error_or_an_overflow(visit, view, width
         "[...document.querySelectorAll('.liveview-chart')].filter(n => n.scrollWidth > n.clientWidth + 1).map(n => n.className)"
     )
     assert clipped == []
+    assert one.page.evaluate(NAMELESS) == 0
+    assert one.page.evaluate(UNFOLDED) == 0
     assert {urlparse(url).hostname for url in one.requests if url.startswith("http")} == {"127.0.0.1"}
 
 
@@ -46,7 +50,10 @@ def test_1600_pixels_do_not_stretch_the_page(visit):
         ("/", "batch"),
         ("/critical-length", "prompt_tokens"),
         ("/next-turn", "delta_tokens"),
+        ("/next-turn", "history_tokens"),
         ("/wire", "prompt_tokens"),
+        ("/sensitivity", "prompt_tokens"),
+        ("/weighs", "prompt_tokens"),
         ("/interconnects", "prompt_tokens"),
         ("/matrices", "prompt_tokens"),
     ],

@@ -1,6 +1,8 @@
 """The share panel in Chromium: copying, saving, and a chart in a frame from another origin."""
 
+import contextlib
 import http.server
+import io
 import threading
 
 import pytest
@@ -41,11 +43,21 @@ def test_an_image_is_made_in_the_browser(visit, kind, start):
     assert [url for url in one.requests[before:] if url.startswith("http")] == []
 
 
-def test_a_file_holds_the_scenario(visit):
+def test_files_and_lines_hold_the_scenario(visit):
     one = opened(visit)
-    with one.page.expect_download() as waiting:
-        one.page.locator(".kv-share", has_text="One handoff").get_by_role("link", name="CSV").click()
-    assert waiting.value.path().read_text().startswith("lane,part,start_seconds,end_seconds\n")
+    starts = {"CSV": "lane,part,start_seconds,end_seconds\n", "JSON": "{", "HTML": "<!doctype html>"}
+    for kind, start in starts.items():
+        with one.page.expect_download() as waiting:
+            one.page.locator(".kv-share", has_text="One handoff").get_by_role("link", name=kind).click()
+        text = waiting.value.path().read_text()
+        assert waiting.value.suggested_filename == f"kv-handoff-timeline.{kind.lower()}"
+        assert text.startswith(start)
+        assert kind == "CSV" or "ethernet-25" in text
+    line = one.page.locator(".kv-share", has_text="Python").locator("code").inner_text()
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(line, "shared", "exec"), {})
+    assert printed.getvalue().strip() == one.answer()
 
 
 def test_a_chart_is_live_in_a_frame_from_another_origin(visit, address, tmp_path):

@@ -21,6 +21,7 @@ def test_back_returns_to_the_preset_and_the_scenario_before(visit):
     one = visit().open("/?link=ethernet-25")
     before = one.answer()
     for name, said in (("Across datacentres", "Every handoff on WAN 100"), ("Llama 2 7B over 100 Gb/s", "Link-bound")):
+        one.page.get_by_role("button", name="Start from").click()
         one.page.get_by_role("link", name=name).click()
         one.page.locator("h1", has_text=said).wait_for()
     one.page.go_back()
@@ -75,6 +76,7 @@ def test_an_embed_has_no_navigation_and_works_from_another_origin(visit, address
             link.wait_for()
             assert link.get_attribute("href") == f"{view}link=ethernet-25"
             assert frame.get_by_role("link", name="Next turn").count() == 0
+            assert frame.locator("h1 button, .kv-explain-fold").count() == 0
             assert not frame.get_by_role("combobox", name="Model").is_visible()
             assert frame.locator(".st-key-slider_prompt_tokens").is_visible()
             assert frame.locator("body").evaluate("document.documentElement.scrollWidth") <= 600

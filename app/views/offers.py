@@ -1,0 +1,73 @@
+"""What stands a click away from the setup line: the engine, and a model whose context takes the prompt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from app.charts.spec import Table, at
+from app.live import block
+from app.over import Over
+from app.state import TURN_FIELDS, State
+from kvmodel import registry
+from kvmodel.context import fitting_model
+from kvmodel.display import time_text
+from kvmodel.errors import KvModelError
+from kvmodel.evaluate import sweep
+from kvmodel.plan import plan_of
+from kvmodel.scenario import Scenario
+
+OTHER = "vllm-nixl"
+"""Engine whose wait stands beside that of the ideal one, which is bandwidth alone."""
+
+
+def engine_offer(state: State) -> list[dict[str, Any]]:
+    """The way to the choice of an engine."""
+    name = registry.engines()[state.scenario.engine].name
+    words = {"type": "button", "class_": "kv-open", "data_open": "engine", "title": f"Now {name}: opens the choice under More inputs"}
+    return [block("span", " · ", block("button", "Change engine", **words), class_="kv-page-only")]
+
+
+def other_engine(scenario: Scenario) -> Scenario | None:
+    """The scenario under an engine that has costs of its own; None where it has them already, or where that engine cannot."""
+    if scenario.engine != "ideal":
+        return None
+    try:
+        other = scenario.with_changes(engine=OTHER)
+        return None if plan_of(other).refusal else other
+    except KvModelError:
+        return None
+
+
+def other_table(over: Over) -> Table:
+    """What decode would wait for with the other engine, over a slider's positions."""
+    other = other_engine(over.scenario)
+    if other is None:
+        return {}
+    waits = np.broadcast_to(sweep(other, **{over.field: np.asarray(over.values)}).gap_seconds, len(over.values))
+    return {"o.wait": [f"with {registry.engines()[OTHER].name} decode waits {time_text(v)}" for v in waits.tolist()]}
+
+
+def other_offer(state: State) -> list[dict[str, Any]]:
+    """The other engine's wait, a link to it."""
+    other = other_engine(state.scenario)
+    if other is None or state.is_own():
+        return []
+    query = replace(state, scenario=other).query()
+    return [block("span", "; ", block("a", at("o.wait"), href=f"?{query}"), class_="kv-page-only")]
+
+
+def model_offer(state: State, slider: str) -> list[dict[str, Any]]:
+    """The same scenario with a model whose stated context takes it, where this one's does not."""
+    model, turn = plan_of(state.scenario).model, state.turn
+    tokens = turn.history_tokens + turn.delta_tokens if slider in TURN_FIELDS else state.scenario.prompt_tokens
+    if state.is_own() or model.max_context is None or tokens <= model.max_context:
+        return []
+    found = fitting_model(model, tokens)
+    if found is None:
+        return []
+    query = replace(state, scenario=state.scenario.with_changes(model=found.id)).query()
+    words = f"{found.name} takes it"
+    return [block("span", ": ", block("a", words, href=f"?{query}", title="The same with this model"), class_="kv-page-only")]
