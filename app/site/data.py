@@ -47,7 +47,7 @@ def still(spec: Any) -> Any:
         return spec
     if "data-explain" in spec:
         return {"tag": "span", "children": still(spec["children"])}
-    return {key: still(value) for key, value in spec.items()}
+    return {key: still(value) for key, value in spec.items() if key != "data-explains"}
 
 
 def packed(data: dict[str, Any]) -> bytes:
