@@ -95,15 +95,35 @@ function element(spec, watch) {
 
 // A sentence: its elements stay while only their texts change, so that a number that was opened stays so.
 const said = new WeakMap();
-function say(node, parts) {
+function say(node, told) {
+  const parts = joined(told);
   const shape = JSON.stringify(parts.map(([, ...rest]) => rest));
   if (said.get(node) !== shape) node.replaceChildren(...parts.map(part));
-  else parts.forEach(([text], k) => { if (node.childNodes[k].textContent !== text) node.childNodes[k].textContent = text; });
+  else parts.forEach(([text, , , mark], k) => {
+    const holder = mark ? node.childNodes[k].firstChild : node.childNodes[k];
+    if (holder.textContent !== text) holder.textContent = text;
+  });
   said.set(node, shape);
 }
 
 // A part with a meaning has its colour; one that names a figure is a number that opens its explanation, where the page has those.
-function part([text, meaning, figure]) {
+// What ends a clause stays on the line of the number before it.
+function joined(parts) {
+  const found = [];
+  for (const [text, ...rest] of parts) {
+    const last = found.at(-1), mark = !rest[0] && last?.[1] && /^[.,;:]/.test(text) ? text[0] : "";
+    if (mark) last[3] = mark;
+    if (text.length > mark.length) found.push([text.slice(mark.length), ...rest]);
+  }
+  return found;
+}
+
+function part([text, meaning, figure, mark]) {
+  if (mark) {
+    const line = Object.assign(document.createElement("span"), { className: "kv-joined" });
+    line.append(part([text, meaning, figure]), mark);
+    return line;
+  }
   if (!meaning) return document.createTextNode(text);
   const opens = figure && store.explains, node = document.createElement(opens ? "button" : "span");
   node.className = `kv-${meaning}`;
