@@ -35,7 +35,7 @@ _FILTERS: dict[str, Callable[[], Sequence[str]]] = {
     "measured_link": lambda: (YOURS, ALL, *links_measured()),
     "measured_engine": lambda: (ALL, *engines_measured()),
 }
-_FILTERNAMED = {YOURS: "the chosen link", ALL: "all"}
+_FILTER_NAMES = {YOURS: "the chosen link", ALL: "all"}
 _PLACEHOLDERS = {"decode_pool_gbytes": "what is left", "group_layers": "the best found", "nics_per_gpu": "the node's"}
 
 
@@ -76,7 +76,7 @@ def name_of(name: str, value: Any) -> str:
         return str(value.name)
     if name in _FILTERS:
         rows: Any = registry.links() if name == "measured_link" else registry.engines()
-        return _FILTERNAMED.get(value) or str(rows[value].name)
+        return _FILTER_NAMES.get(value) or str(rows[value].name)
     row = NAMED[name]().get(value) if name in NAMED else None
     if row is None:
         return str(value)

@@ -26,6 +26,12 @@ AXES = (
         "1,2,4,8",
         "tensor-parallel degrees, both sides alike; what does not fit is given with its reason",
     ),
+    Axis(
+        "gpu",
+        ("prefill_accelerator", "decode_accelerator"),
+        "h100-sxm,h200-sxm,b300-sxm",
+        "accelerators, both sides alike; a model takes the first on which a TP fits",
+    ),
     Axis("kv-dtype", ("kv_dtype",), "auto,fp8", "KV dtypes"),
     Axis("engine", ("engine",), "ideal", "engines, or all; presets have their own"),
     Axis("overlap", ("overlap",), "none", "overlaps; none is the engine's own"),

@@ -12,6 +12,8 @@ from app.export.page import moved
 from app.live import Board
 from app.state import State
 from app.views.frame import infeasible, notice_blocks
+from kvmodel.idle import idle_notes
+from kvmodel.plan import plan_of
 
 LEFT_TO_THE_PAGE = ("themes", "plotly", "url", "key")
 """What every view has alike: the page puts it in."""
@@ -22,7 +24,9 @@ def view_data(name: str, state: State) -> dict[str, Any]:
     """A view's charts and texts, the sliders that move them, and the tables that they move by."""
     view = VIEWS[name]
     board = view.at(state)
-    board.view(NOTICES, notice_blocks(infeasible(name, state.whole() if "delta_tokens" in view.sliders else state.scenario)), {})
+    scenario = state.whole() if "delta_tokens" in view.sliders else state.scenario
+    notes = [*idle_notes(plan_of(state.scenario), state.scenario), *infeasible(name, scenario)]
+    board.view(NOTICES, notice_blocks(notes), {})
     shown = {key: _bare(one) for key, one in board.views.items()}
     names = placed([one["items"] for one in shown.values()], "$at")
     found = [one for slider in view.sliders if (one := moved(view, board, state, slider, names))]
@@ -43,7 +47,7 @@ def still(spec: Any) -> Any:
         return spec
     if "data-explain" in spec:
         return {"tag": "span", "children": still(spec["children"])}
-    return {key: still(value) for key, value in spec.items()}
+    return {key: still(value) for key, value in spec.items() if key != "data-explains"}
 
 
 def packed(data: dict[str, Any]) -> bytes:

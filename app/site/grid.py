@@ -80,24 +80,36 @@ def _value(field: str, word: str) -> Any:
 
 
 def grid_of(values: Values) -> Grid:
-    """The presets, and every combination of the values; of TP that does not fit, only the reason where another does."""
+    """The presets, and every combination of the values; of what does not fit only the reason, where another TP or GPU does."""
     presets = tuple(Held(one.id, from_link(dict(parse_qsl(one.query))), one.id) for one in registry.presets().values())
     taken = {one.state.query() for one in presets}
     families, refused = [(one,) for one in presets], []
     for model, kv_dtype, engine, overlap in product(*(values[name] for name in ("models", "kv-dtype", "engine", "overlap"))):
         others = {"model": model, "kv_dtype": kv_dtype, "engine": engine, "overlap": overlap}
-        reasons = {tp: _reason({**others, **_both(tp), "link": values["links"][0]}) for tp in sorted(values["tp"])}
-        drawn = [tp for tp, (reason, _) in reasons.items() if not reason] or [tp for tp, (_, timed) in reasons.items() if timed][-1:]
-        for tp, (reason, _) in reasons.items():
-            if tp in drawn:
-                families.append(_family({**others, **_both(tp)}, values["links"], taken))
+        for inputs, reason in _tried(others, values):
+            if reason:
+                refused.append(Refused(urlencode(_changed(inputs)), reason))
             else:
-                refused.append(Refused(urlencode(_changed({**others, **_both(tp)})), reason))
+                families.append(_family(inputs, values["links"], taken))
     return Grid(tuple(family for family in families if family), tuple(refused), values)
 
 
-def _both(tp: int) -> dict[str, int]:
-    return {"prefill_tp": tp, "decode_tp": tp}
+def _tried(others: Mapping[str, Any], values: Values) -> list[tuple[dict[str, Any], str]]:
+    """Inputs at each TP on the first GPU on which one of them fits, each with why it is not drawn, and those tried before.
+
+    Where none fits anywhere, the largest TP on the first GPU is drawn all the same, if it can be timed.
+    """
+    found: list[tuple[dict[str, Any], str]] = []
+    supposed = None
+    for gpu in values["gpu"]:
+        for tp in sorted(values["tp"]):
+            inputs = {**others, "prefill_tp": tp, "decode_tp": tp, "prefill_accelerator": gpu, "decode_accelerator": gpu}
+            reason, timed = _reason({**inputs, "link": values["links"][0]})
+            supposed = len(found) if timed and gpu == values["gpu"][0] else supposed
+            found.append((inputs, reason))
+        if not all(reason for _, reason in found):
+            return found
+    return [(inputs, "" if index == supposed else reason) for index, (inputs, reason) in enumerate(found)]
 
 
 def _reason(inputs: Mapping[str, Any]) -> tuple[str, bool]:
@@ -123,6 +135,18 @@ def _name(scenario: Scenario) -> str:
     """A name for the files of a scenario of the grid: its values by axis, those of the last two where they are not the default."""
     more = [str(value) for value in (scenario.engine if scenario.engine != "ideal" else None, scenario.overlap) if value]
     return ".".join([str(scenario.model), scenario.link, f"tp{scenario.prefill_tp}", scenario.kv_dtype, *more])
+
+
+def query_of(grid: Grid, model: str) -> str:
+    """The query of a model's scenario that is nearest to the defaults, with the largest TP."""
+    usual = Scenario()
+
+    def near(state: State) -> tuple[int, int, int]:
+        same = sum(getattr(state.scenario, name) == getattr(usual, name) for name in ("link", "kv_dtype", "engine", "overlap"))
+        return same, state.scenario.prefill_tp, -len(state.query())
+
+    own = [one.state for one in grid.held if one.state.scenario.model == model]
+    return max(own, key=near, default=State(Scenario(model=model))).query()
 
 
 def stored_dtypes(models: Sequence[str]) -> dict[str, str]:

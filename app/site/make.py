@@ -139,6 +139,7 @@ def held(grid: Grid, *, data: str, plotly: str, app: str) -> dict[str, Any]:
         "labels": {key: label_of(key) for key in keys},
         "apart": {view: _apart(view) for view in VIEWS},
         "axes": [field for axis in AXES for field in axis.fields if field != "link"],
+        "follows": next(axis.fields for axis in AXES if axis.option == "gpu"),
         "weights": {**WEIGHTS, **dict.fromkeys(sliders, 1)},
         "aliases": {alias.lower(): name for name in models for alias in registry.models()[name].aliases},
         "stored": stored_dtypes(models),

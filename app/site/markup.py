@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.charts.spec import fill
@@ -23,9 +23,9 @@ def html_of(spec: Any, now: Mapping[str, Any] | None = None) -> str:
     return f"<{tag}{attributes}>{inside}</{tag}>"
 
 
-def parts_html(parts: Iterable[tuple[str, str]]) -> str:
-    """A sentence in parts, each in the colour of its meaning."""
+def parts_html(parts: Iterable[Sequence[str]]) -> str:
+    """A sentence in parts of a text and a meaning, each in the colour of its meaning."""
     return "".join(
         f'<span class="kv-{html.escape(meaning, quote=True)}">{html.escape(text)}</span>' if meaning else html.escape(text)
-        for text, meaning in parts
+        for text, meaning, *_ in parts
     )

@@ -13,7 +13,7 @@ from app.live import Board
 from app.shell import DESCRIPTION
 from app.site.axes import AXES, Axis
 from app.site.data import NOTICES, places
-from app.site.grid import Grid
+from app.site.grid import Grid, query_of
 from app.site.markup import html_of, parts_html
 from app.state import URL_KEYS, State
 from app.views import method
@@ -83,9 +83,9 @@ def _filled(view: dict[str, Any]) -> str:
 
 
 def _select(axis: Axis, grid: Grid) -> str:
-    """The choices of an axis, those that only presets have apart; nothing where there is but one."""
+    """The choices of an axis, those that only presets have apart; nothing where there is but one, or the model decides."""
     field, values = axis.fields[0], grid.values[axis.option]
-    if len(values) < 2 and field != "model":
+    if axis.option == "gpu" or (len(values) < 2 and field != "model"):
         return ""
     others = dict.fromkeys(getattr(one.state.scenario, field) for one in grid.held if one.preset)
     more = [value for value in others if value not in values]
@@ -152,7 +152,7 @@ def _models(grid: Grid, files: Files) -> list[str]:
     for row in sorted(registry.models().values(), key=lambda row: (row.id not in held, row.name.lower())):
         names = (row.id, row.family, *row.aliases)
         if row.id in held:
-            found.append(_found(row.name, names, files.address("one-request", f"model={row.id}")))
+            found.append(_found(row.name, names, files.address("one-request", query_of(grid, row.id))))
         else:
             note = "in the live explorer" if files.app else "not in this copy"
             found.append(_found(row.name, names, f"{files.app}/?model={row.id}" if files.app else "", note=note))

@@ -96,7 +96,8 @@ function named(key, value) {
 function tell(lacks) {
   const told = lacks.map(([key, asked, held]) => `${grid.labels[key]} ${named(key, asked)} (shown: ${named(key, held)})`);
   const boxes = [];
-  if (shown.refused) boxes.push(`${shown.refused[0].toUpperCase()}${shown.refused.slice(1)}. Shown: TP ${shown.held.inputs.prefill_tp} on each side.`);
+  const { prefill_tp: tp, prefill_accelerator: gpu } = shown.held.inputs;
+  if (shown.refused) boxes.push(`${shown.refused[0].toUpperCase()}${shown.refused.slice(1)}. Shown: ${tp} × ${named("prefill_accelerator", gpu)} on each side.`);
   if (told.length) boxes.push(`This copy does not hold ${told.join(", ")}. `);
   place("notices").replaceChildren(...boxes.map(text => {
     const box = Object.assign(document.createElement("p"), { className: "kv-notice", textContent: text });
@@ -138,7 +139,7 @@ async function show(asking_for, push = false) {
   const lacks = missed(asked, held).filter(key => matters(key) && !data.sliders.some(one => one.name === key)).map(key => [key, asked[key], held.inputs[key]]);
   const refused = grid.refused.find(one => grid.axes.every(key => same(key, one.inputs, asked)))?.reason;
   const full = Object.entries(asked).filter(([key, value]) => value !== grid.defaults[key]);
-  shown = { held, data, asked, refused, lacks: refused ? lacks.filter(([key]) => !/_tp$/.test(key)) : lacks, query: new URLSearchParams(full).toString() };
+  shown = { held, data, asked, refused, lacks: refused ? lacks.filter(([key]) => !/_(tp|accelerator)$/.test(key)) : lacks, query: new URLSearchParams(full).toString() };
   for (const select of page.querySelectorAll("select")) select.value = held.inputs[select.dataset.keys.split(" ")[0]];
   place("sliders").replaceChildren(...data.sliders.map((one, k) => slider({ ...one, at: at[k] })));
   place("one").hidden = data.sliders.length < 2;
@@ -160,6 +161,7 @@ function failed() {
 function chosen({ target }) {
   const next = new URLSearchParams(query());
   for (const key of target.dataset.keys.split(" ")) next.set(key, target.value);
+  if (target.dataset.keys === "model") for (const key of grid.follows) next.delete(key);
   show(next.toString(), true);
 }
 

@@ -14,7 +14,7 @@ from app.cli import main
 from app.live import block
 from app.site.data import view_data
 from app.site.folder import MARK, PARTIAL, hashed, named, opened
-from app.site.grid import grid_of, values_of
+from app.site.grid import grid_of, query_of, values_of
 from app.site.markup import html_of
 from app.state import State, from_link
 from kvmodel import BadScenarioError, Scenario, evaluate
@@ -124,9 +124,21 @@ def test_a_tp_that_does_not_fit_is_given_with_its_reason(grid, capsys):
     (refused,) = grid["refused"]
     assert state_of(refused["query"]).scenario == Scenario(prefill_tp=1, decode_tp=1)
     assert refused["reason"] == evaluate(Scenario(prefill_tp=1, decode_tp=1)).reason != ""
-    never = grid_of(values_of({"models": "deepseek-v3", "tp": "1,8", "links": "roce-400", "kv-dtype": "fp8_per_token_head"}))
+    never = grid_of(values_of({"models": "deepseek-v2-lite", "tp": "1,8", "links": "roce-400", "kv-dtype": "fp8_per_token_head"}))
     assert not any(one.preset == "" for one in never.held)
     assert all("fp8_per_token_head" in one.reason for one in never.refused)
+    assert query_of(never, "deepseek-v2-lite") == "model=deepseek-v2-lite"
+
+
+def test_a_model_takes_the_first_gpu_on_which_it_fits_and_is_supposed_to_where_it_fits_on_none():
+    asked = {"models": "deepseek-v3", "tp": "4,8", "links": "roce-400", "kv-dtype": "auto"}
+    two, one = grid_of(values_of(asked)), grid_of(values_of({**asked, "gpu": "h100-sxm"}))
+    h200 = {"prefill_accelerator": "h200-sxm", "decode_accelerator": "h200-sxm"}
+    assert [held.state.scenario for held in two.held if not held.preset] == [Scenario(model="deepseek-v3", link="roce-400", **h200)]
+    assert {state_of(refused.query).scenario for refused in two.refused} == {
+        Scenario(model="deepseek-v3", prefill_tp=tp, decode_tp=tp, **gpu) for tp, gpu in ((4, {}), (8, {}), (4, h200))
+    }
+    assert [held.state.scenario for held in one.held if not held.preset] == [Scenario(model="deepseek-v3", link="roce-400")]
 
 
 def test_a_copy_is_the_same_bytes_again_and_takes_the_place_of_an_older_one(site, tmp_path, capsys):

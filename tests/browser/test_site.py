@@ -12,7 +12,7 @@ from app.catalog import TITLES, VIEWS
 from app.site.grid import Grid, grid_of, values_of
 from app.site.make import make
 from app.state import from_link
-from kvmodel import Scenario, evaluate
+from kvmodel import Scenario, evaluate, registry
 from kvmodel.display import digits
 
 pytestmark = pytest.mark.browser
@@ -148,8 +148,9 @@ def test_what_a_copy_lacks_is_said_with_a_link_to_the_live_page(reader):
 
 
 def test_a_link_of_the_page_opens_its_view_and_the_turn_stands_where_it_says(reader):
-    page = reader("?view=next-turn&history_tokens=150000&delta_tokens=900&generated_tokens=250")
-    page.wait_for_url("**/next-turn.html?history_tokens=150000&delta_tokens=900&generated_tokens=250")
+    query = registry.presets()["agent-150k"].query
+    page = reader(f"?view=next-turn&{query}")
+    page.wait_for_url(f"**/next-turn.html?{query}")
     page.wait_for_function("document.querySelectorAll('input[type=range]').length === 2")
     assert page.get_by_role("slider", name="New tokens").get_attribute("aria-valuetext") == "900"
     assert page.locator("[data-place=notices]").inner_text() == ""
