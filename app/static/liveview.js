@@ -160,11 +160,12 @@ class View {
     this.near = new IntersectionObserver(entries => {
       for (const { target, isIntersecting } of entries) {
         target.near = isIntersecting;
-        if (isIntersecting && target.stale) this.draw([target]);
+        if (isIntersecting && target.stale) target === this.root ? this.schedule() : this.draw([target]);
       }
     }, { rootMargin: "200px" });
     this.resized = new ResizeObserver(() => this.schedule());
     this.resized.observe(root);
+    this.near.observe(root);
     this.hear = ({ detail }) => this.move(detail);
     this.arrive = () => this.data && this.move(position(this.data.main), true);
     bus.addEventListener("move", this.hear);
@@ -194,7 +195,9 @@ class View {
     if (quiet && to.text === this.data.value && !this.current && !this.waits) return;
     [this.current, this.waits] = [to, false];
     this.root.classList.add("kv-current");
-    this.schedule();
+    // What is out of sight follows when it comes near, or when the slider is let go; the answer is read out from anywhere.
+    if (this.root.near === false && !this.data.say) this.root.stale = true;
+    else this.schedule();
   }
 
   look() {
@@ -255,6 +258,7 @@ class View {
 
   async draw(nodes) {
     const began = performance.now(), look = this.look();
+    this.root.stale = false;
     for (const { watch } of this.items) for (const set of watch) set(look);
     for (const node of this.charts()) node.setAttribute("aria-label", fill(node.figure.alt, look, {}));
     if (!nodes.length) return this.probe(0);
