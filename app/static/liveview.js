@@ -169,7 +169,9 @@ class View {
     this.hear = ({ detail }) => this.move(detail);
     this.arrive = () => this.data && this.move(position(this.data.main), true);
     bus.addEventListener("move", this.hear);
+    this.rest = () => this.waits && position(this.data.main)?.text === this.data.value && this.move(position(this.data.main));
     bus.addEventListener("tables", this.arrive);
+    bus.addEventListener("set", this.rest);
   }
 
   update(data) {
@@ -303,6 +305,7 @@ class View {
     if (store.views.get(this.data?.key) === this) store.views.delete(this.data.key);
     bus.removeEventListener("move", this.hear);
     bus.removeEventListener("tables", this.arrive);
+    bus.removeEventListener("set", this.rest);
     this.near.disconnect();
     this.resized.disconnect();
     this.charts().forEach(node => globalThis.Plotly?.purge(node));
@@ -324,6 +327,15 @@ async function unpacked(text) {
   const bytes = Uint8Array.from(atob(text), character => character.charCodeAt(0));
   const found = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
   return { ...found, packed: text };
+}
+
+let grasped; // the slider that a pointer is down on
+addEventListener("pointerdown", ({ target }) => { grasped = target.closest?.('[class*="st-key-"]:has(input[type=range])'); }, { capture: true, passive: true });
+for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => { grasped = undefined; }, { capture: true, passive: true });
+
+function dragged(to) {
+  globalThis.liveviewProbe?.push(["input", performance.now(), to.slider, to.at]);
+  bus.dispatchEvent(new CustomEvent("move", { detail: to }));
 }
 
 class Tables {
@@ -349,8 +361,9 @@ class Tables {
       const now = position(slider);
       if (!now || now.text === last) return;
       last = now.text;
-      globalThis.liveviewProbe?.push(["input", performance.now(), slider, now.at]);
-      bus.dispatchEvent(new CustomEvent("move", { detail: now }));
+      if (grasped === native || native.contains(document.activeElement)) return dragged(now);
+      // Nobody's hand: a run set it, maybe by way of other values. Its views came with their own; who waited for it looks.
+      bus.dispatchEvent(new Event("set"));
     });
     observer.observe(native, { subtree: true, attributes: true, attributeFilter: ["aria-valuetext"] });
     return [observer];
