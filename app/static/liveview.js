@@ -172,6 +172,8 @@ class View {
     this.rest = () => this.waits && position(this.data.main)?.text === this.data.value && this.move(position(this.data.main));
     bus.addEventListener("tables", this.arrive);
     bus.addEventListener("set", this.rest);
+    this.free = () => this.root.stale && this.schedule();
+    bus.addEventListener("free", this.free);
   }
 
   update(data) {
@@ -198,7 +200,7 @@ class View {
     [this.current, this.waits] = [to, false];
     this.root.classList.add("kv-current");
     // What is out of sight follows when it comes near, or when the slider is let go; the answer is read out from anywhere.
-    if (this.root.near === false && !this.data.say) this.root.stale = true;
+    if (grasped && this.root.near === false && !this.data.say) this.root.stale = true;
     else this.schedule();
   }
 
@@ -306,6 +308,7 @@ class View {
     bus.removeEventListener("move", this.hear);
     bus.removeEventListener("tables", this.arrive);
     bus.removeEventListener("set", this.rest);
+    bus.removeEventListener("free", this.free);
     this.near.disconnect();
     this.resized.disconnect();
     this.charts().forEach(node => globalThis.Plotly?.purge(node));
@@ -331,7 +334,11 @@ async function unpacked(text) {
 
 let grasped; // the slider that a pointer is down on
 addEventListener("pointerdown", ({ target }) => { grasped = target.closest?.('[class*="st-key-"]:has(input[type=range])'); }, { capture: true, passive: true });
-for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => { grasped = undefined; }, { capture: true, passive: true });
+function letGo() {
+  grasped = undefined;
+  bus.dispatchEvent(new Event("free"));
+}
+for (const end of ["pointerup", "pointercancel"]) addEventListener(end, letGo, { capture: true, passive: true });
 
 function dragged(to) {
   globalThis.liveviewProbe?.push(["input", performance.now(), to.slider, to.at]);

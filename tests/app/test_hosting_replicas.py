@@ -36,7 +36,7 @@ SETTINGS = {
         (["--replica", "127.0.0.1:99999"], "replica: got"),
         (["--replica", "127.0.0.1:80;} evil"], "replica: got"),
         (["--replica", "127.0.0.1:80", "--listen", "80; root /"], "listen: got"),
-        (["--replica", "127.0.0.1:80", "--cache", "/tmp/x; root /"], "cache: got"),
+        (["--replica", "127.0.0.1:80", "--cache", "/var/cache/kv; root /"], "cache: got"),
     ],
 )
 def test_what_is_no_address_or_folder_is_refused_in_one_sentence(capsys, words, said):

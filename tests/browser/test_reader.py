@@ -140,6 +140,21 @@ def test_a_number_typed_beside_a_slider_moves_it_and_a_comma_is_named(browser, a
     context.close()
 
 
+def test_a_number_typed_reaches_what_is_out_of_sight(browser, address):
+    context = browser.new_context(viewport={"width": 1280, "height": 400})
+    page = context.new_page()
+    page.goto(f"{address}/")
+    rows = page.locator(".kv-row")
+    rows.filter(has_text="2.68\u202fGB (2.50\u202fGiB) a request").wait_for(state="attached")
+    page.wait_for_timeout(500)
+    field = page.get_by_label("Prompt tokens as a number")
+    field.fill("32k")
+    field.press("Enter")
+    page.wait_for_url(lambda url: "prompt_tokens=32768" in url)
+    rows.filter(has_text="10.7\u202fGB (10.0\u202fGiB) a request").wait_for(state="attached")
+    context.close()
+
+
 def test_steps_of_a_slider_grow_with_its_value(reader):
     page = at(reader, "/interconnects?prompt_tokens=2048")
     slider = page.get_by_role("slider", name="Prompt tokens")

@@ -13,7 +13,7 @@ from app.site.grid import Grid, grid_of, values_of
 from app.site.make import make
 from app.state import from_link
 from kvmodel import Scenario, evaluate, registry
-from kvmodel.display import digits
+from kvmodel.display import bytes_text, digits
 
 pytestmark = pytest.mark.browser
 LIVE = "https://kv.example"
@@ -109,6 +109,24 @@ def test_sliders_are_live_without_a_request_and_one_at_a_time(reader):
                            arg=digits(evaluate(Scenario(batch=2)).ttft_seconds * 1e3))  # fmt: skip
     assert len(page.asked) == asked
     assert page.wrong == []
+
+
+def test_what_is_out_of_sight_follows_when_the_slider_is_let_go(reader):
+    page = reader("one-request.html")
+    page.set_viewport_size({"width": 1280, "height": 300})
+    prompt, row = page.get_by_role("slider", name="Prompt tokens"), page.locator(".kv-row", has_text="KV bytes").first
+    prompt.scroll_into_view_if_needed()
+    page.wait_for_timeout(300)
+    box, before, first = prompt.bounding_box(), row.text_content(), answer(page)
+    page.mouse.move(box["x"] + box["width"] * 0.46, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.8, box["y"] + box["height"] / 2, steps=3)
+    until_answer_changes(page, first)
+    assert row.text_content() == before
+    page.mouse.up()
+    page.wait_for_function("before => document.querySelector('.kv-row').textContent !== before", arg=before)
+    tokens = int(prompt.get_attribute("aria-valuetext"))
+    assert bytes_text(evaluate(Scenario(prompt_tokens=tokens)).kv.prompt_bytes) in row.text_content()
 
 
 def test_a_choice_keeps_the_slider_and_the_way_back(reader):
