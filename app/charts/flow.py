@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.charts.marks import Label, labels
+from app.charts.marks import Label, labels, outlined
 from app.charts.scale import NARROW, WIDE
 from app.charts.spec import Figure, Spec, Table, at, colour
 from app.charts.turn import DRAWN, TITLES, Key, TurnRow
@@ -198,20 +198,15 @@ def _shapes(g: Geometry, prefix: str) -> list[Spec]:
     rules = [(x, y + 1, x + g.cell, y + 1) for x, y in map(g.origin, every)]
     idle = {"fillcolor": at("f.idle_fill"), "line": {"color": at("f.idle_line"), "width": 1, "dash": at("f.idle_dash")}}
     return [
-        _path("".join(f"M{a:g},{b:g}L{c:g},{d:g}" for a, b, c, d in rules), "clear", "line", 2),
-        _path(_boxes(g, "agent", every), "clear", "line"),
-        _path(_boxes(g, "prefill", [i for i in every if i != sticky]), "soft_prefill", "prefill"),
-        {**_path(_boxes(g, "prefill", [sticky]), "clear", "other"), **idle},
-        _path(_boxes(g, "decode", every), "soft_decode", "decode"),
-        _path(_boxes(g, "pool", [i for i in every if DRAWN[i][0] == "pool"]), "soft_pool", "pool"),
-        _path("".join(_text_edges(g, index, DRAWN[index]) for index in every), "other", "other"),
-        {**_path(at(f"{prefix}.edges"), "wire", "wire", 0), "fillrule": "nonzero"},
+        outlined("".join(f"M{a:g},{b:g}L{c:g},{d:g}" for a, b, c, d in rules), "clear", "line", 2),
+        outlined(_boxes(g, "agent", every), "clear", "line"),
+        outlined(_boxes(g, "prefill", [i for i in every if i != sticky]), "soft_prefill", "prefill"),
+        {**outlined(_boxes(g, "prefill", [sticky]), "clear", "other"), **idle},
+        outlined(_boxes(g, "decode", every), "soft_decode", "decode"),
+        outlined(_boxes(g, "pool", [i for i in every if DRAWN[i][0] == "pool"]), "soft_pool", "pool"),
+        outlined("".join(_text_edges(g, index, DRAWN[index]) for index in every), "other", "other"),
+        {**outlined(at(f"{prefix}.edges"), "wire", "wire", 0), "fillrule": "nonzero"},
     ]
-
-
-def _path(path: Spec, fill: str, line: str, width: int = 1) -> Spec:
-    stroke = {"color": colour(line), "width": width}
-    return {"type": "path", "path": path, "layer": "below", "fillcolor": colour(fill), "line": stroke}
 
 
 def _boxes(g: Geometry, node: str, pictures: Iterable[int]) -> str:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from app.charts.links import on_link
-from app.charts.marks import Label, labels
-from app.charts.spec import Figure, Spec, Table, at, colour
+from app.charts.marks import Label, labels, outlined
+from app.charts.spec import Figure, Spec, Table, at
 from app.over import BATCHES
 from kvmodel import registry
 from kvmodel.display import bytes_text, count_text, digits, time_text
@@ -189,8 +189,8 @@ def _layout(links: Sequence[Link], chosen: str, prefix: str) -> Spec:
     words.append(Label(("<br>" * LINES).join(_name(link, chosen, wide=wide) for link in links), 0, middle, "body", size, "middle left"))
     lines = [f"M{i},{HEAD}V{bottom:g}" for i in range(1, len(columns))]
     lines += [f"M0,{HEAD + row * k:.4g}H{len(columns)}" for k in range(1, len(links))]
-    heats = [_shape(at(f"{prefix}.{heat}"), 0, "bg", heat) for heat in HEAT]
-    grid, stairs = _shape("".join(lines), 2, "bg"), _shape(at(f"{prefix}.stairs"), 2.5, "ink")
+    heats = [outlined(at(f"{prefix}.{heat}"), heat, "bg", 0) for heat in HEAT]
+    grid, stairs = outlined("".join(lines), "clear", "bg", 2), outlined(at(f"{prefix}.stairs"), "clear", "ink", 2.5)
     layout = {
         "height": height,
         "margin": {"l": 160 if wide else 92, "r": 2, "t": 0, "b": 0},
@@ -200,11 +200,6 @@ def _layout(links: Sequence[Link], chosen: str, prefix: str) -> Spec:
         "shapes": [*heats, grid, stairs],
     }
     return {"data": [told, labels(words)], "layout": layout}
-
-
-def _shape(path: Spec, width: float, line: str, fill: str = "clear") -> Spec:
-    stroke = {"width": width, "color": colour(line)}
-    return {"type": "path", "path": path, "xref": "x", "yref": "y", "layer": "below", "fillcolor": colour(fill), "line": stroke}
 
 
 def _name(link: Link, chosen: str, *, wide: bool) -> str:

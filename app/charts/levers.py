@@ -120,12 +120,13 @@ def levers_table(over: Over, order: Sequence[str]) -> Table:
     }
 
 
-def ranked(over: Over) -> list[Lever]:
-    """The changes that are drawn, the largest at the scenario's own position first."""
-    alone = {over.field: np.asarray(over.values[over.at : over.at + 1])}
-    now = float(np.asarray(over.swept.ttft_seconds)[over.at])
-    found = [(lever, float(np.asarray(lever.run(alone).ttft_seconds)[0]) - now) for lever in levers(over.scenario)[:COUNT]]
-    return [lever for lever, _ in sorted(found, key=lambda pair: -abs(pair[1]))]
+@lru_cache(maxsize=256)
+def ranked(scenario: Scenario) -> tuple[Lever, ...]:
+    """The changes that are drawn, the largest at the scenario itself first."""
+    alone = {"prompt_tokens": np.array([scenario.prompt_tokens])}
+    now = float(np.asarray(sweep(scenario, **alone).ttft_seconds)[0])
+    found = [(lever, float(np.asarray(lever.run(alone).ttft_seconds)[0]) - now) for lever in levers(scenario)[:COUNT]]
+    return tuple(lever for lever, _ in sorted(found, key=lambda pair: -abs(pair[1])))
 
 
 @lru_cache(maxsize=128)

@@ -111,6 +111,12 @@ def rule(x: Spec, y0: Spec, y1: Spec, fill: str, width: float, dash: str = "soli
     return {"type": "line", "xref": "x", "yref": "y", "x0": x, "x1": x, "y0": y0, "y1": y1, "line": stroke, **more}
 
 
+def outlined(path: Spec, fill: str, line: str, width: float = 1) -> Spec:
+    """A filled path with a stroke behind the data, in the axes' own units: all that is drawn alike in one."""
+    stroke = {"color": colour(line), "width": width}
+    return {"type": "path", "path": path, "layer": "below", "fillcolor": colour(fill), "line": stroke}
+
+
 def area(path: Spec, fill: str = "panel", xref: str = "paper") -> Spec:
     """A filled path behind the data."""
     return {"type": "path", "path": path, "xref": xref, "yref": "y", "layer": "below", "line": {"width": 0}, "fillcolor": colour(fill)}

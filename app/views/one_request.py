@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import streamlit as st
@@ -86,7 +85,7 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
         board, state, block("p", frame.setup_text(state.scenario), class_="kv-setup"), now, beside=offers.other_offer(state)
     )
     board.view("sum_view", [request.sum_block(one, pinned=state.pin is not None)], now)
-    found = levers.ranked(one)
+    found = levers.ranked(one.scenario)
     addresses = (
         [] if state.is_own() else [f"?{replace(state, scenario=state.scenario.with_changes(**one.changes)).query()}" for one in found]
     )
@@ -104,13 +103,8 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
 
 def form_of(state: State) -> Drawn:
     """What the scenario itself decides: whether the exposed part is magnified, and the order of what would change."""
-    return _drawn(state.scenario)
-
-
-@lru_cache(maxsize=512)
-def _drawn(scenario: Scenario) -> Drawn:
-    one = _alone(scenario)
-    return Drawn(timeline.is_small(one.rows[0]), tuple(lever.name for lever in levers.ranked(one)))
+    order = tuple(lever.name for lever in levers.ranked(state.scenario))
+    return Drawn(timeline.is_small(_alone(state.scenario).rows[0]), order)
 
 
 def tables(state: State, name: str, values: tuple[int, ...], form: Form = None) -> Table:

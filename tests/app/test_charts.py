@@ -20,7 +20,7 @@ def over(**fields):
 
 def test_levers_are_signed_changes_of_the_first_token():
     o = over(prefill_seconds=0.4, decode_step_seconds=0.02)
-    table = levers.levers_table(o, [lever.name for lever in levers.ranked(o)])
+    table = levers.levers_table(o, [lever.name for lever in levers.ranked(o.scenario)])
     names, x = table["l.names"][o.at], dict(zip(table["l.names"][o.at], table["l.x"][o.at], strict=True))
     assert len(names) == levers.COUNT
     assert x["Prefill twice as fast"] == pytest.approx(-0.2, rel=1e-3)
