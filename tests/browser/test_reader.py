@@ -5,7 +5,10 @@ from urllib.parse import urlparse
 
 import pytest
 
+from app.catalog import VIEWS
 from app.palette import DARK, LIGHT
+from app.state import State
+from kvmodel.turn import Turn
 from tests.browser.conftest import Visit
 
 pytestmark = pytest.mark.browser
@@ -130,8 +133,9 @@ def test_a_number_typed_beside_a_slider_moves_it_and_a_comma_is_named(browser, a
     takes = page.get_by_role("link", name="Llama 3.1 70B takes it")
     takes.wait_for()
     assert takes.get_attribute("href") == "?model=llama-3.1-70b&history_tokens=102400"
-    assert page.get_by_role("slider", name="History tokens").get_attribute("aria-valuetext") == "102400"
-    before = page.locator("h1").inner_text()
+    page.locator('.st-key-history_tokens [aria-valuetext="102400"]').wait_for(state="attached")
+    before = VIEWS["next-turn"].at(State(turn=Turn(history_tokens=102_400))).views["answer_view"]["say"]
+    page.locator("h1", has_text=before).wait_for()
     field.fill("0,8")
     field.press("Enter")
     page.locator(".kv-notice", has_text="History tokens: got '0,8'; type a whole number from 0 to 524,288, such as 8192 or 8k").wait_for()
