@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from app.charts.curves import Curves
-from app.charts.links import LinkRow, critical_sentence, hiding_text, on_link
+from app.charts.hiding import names_text, reach_over
+from app.charts.links import LinkRow, critical_sentence, on_link
 from app.charts.marks import disc, line, note, rings, rule, words
 from app.charts.odd_links import odd_sentences
 from app.charts.scale import time_axis, token_axis
@@ -60,7 +61,9 @@ def critical_table(over: Over, rows: Sequence[LinkRow]) -> Table:
     for name, times in seconds.items():
         table[f"c.{name}"] = four_digits(times)
         table[f"c.text.{name}"] = [time_text(v) for v in times]
-    return table | {"c.odd": odd_sentences(over, rows, seconds), "c.hiding": [hiding_text(rows, n) for n in over.values]}
+    reaches = reach_over(over.scenario, "prompt_tokens", over.values)
+    hiding = [names_text(reach, n) for reach, n in zip(reaches, over.values, strict=True)]
+    return table | {"c.odd": odd_sentences(over, rows, seconds), "c.hiding": hiding}
 
 
 def _steps(steps: float) -> str:

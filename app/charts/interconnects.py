@@ -40,6 +40,9 @@ LINE = 1.3
 DARK_WORDS = 3
 """Levels below this have words in ink, the others in what stands out from a dark cell."""
 MOST = BATCHES[-1]
+MARK = "✓\u2009"
+"""Before the time of a handoff that prefill hides."""
+HIDDEN, EXPOSED = "prefill hides it, sent layer by layer", "prefill cannot hide it"
 
 
 def drawn_links(scenario: Scenario) -> list[Link]:
@@ -57,7 +60,10 @@ def interconnects_table(scenario: Scenario, tokens: Sequence[int], batches: Sequ
         sweep(on_link(scenario, link.id), prompt_tokens=prompts[:, None], batch=np.asarray(drawn)[None, :])
         for link in drawn_links(scenario)
     ]
+    layered = [on_link(scenario.with_changes(overlap="layer"), link.id) for link in drawn_links(scenario)]
+    bounds = [sweep(one, prompt_tokens=prompts[:, None], batch=np.asarray(drawn)[None, :]).bound for one in layered]
     shape = (len(prompts), len(drawn))
+    hides = np.stack([np.broadcast_to(np.isin(bound, ("hidden", "nothing")), shape) for bound in bounds], axis=1)
     seconds = np.stack([np.broadcast_to(r.transfer.seconds, shape) for r in found], axis=1)
     steps = seconds / np.stack([np.broadcast_to(r.decode.step_seconds, shape) for r in found], axis=1)
     own = sweep(scenario, prompt_tokens=prompts, batch=np.asarray(batches))
@@ -69,10 +75,13 @@ def interconnects_table(scenario: Scenario, tokens: Sequence[int], batches: Sequ
         "answer.text": [plain(s) for s in sentences],
         "i.text": [[time_text(v) for v in cell.ravel()] for cell in seconds],
         "i.says": [
-            [f"{time_text(t)}<br>{digits(v)} decode steps" for t, v in zip(at_one.ravel(), cell.ravel(), strict=True)]
-            for at_one, cell in zip(seconds, steps, strict=True)
+            [
+                f"{time_text(t)}<br>{digits(v)} decode steps<br>{HIDDEN if hidden else EXPOSED}"
+                for t, v, hidden in zip(at_one.ravel(), cell.ravel(), hiding.ravel(), strict=True)
+            ]
+            for at_one, cell, hiding in zip(seconds, steps, hides, strict=True)
         ],
-        **_cells(seconds, steps),
+        **_cells(seconds, steps, hides),
         "i.step": [
             f"Right of the heavy line a handoff outlasts one decode step, {time_text(v)}."
             for v in np.broadcast_to(own.decode.step_seconds, prompts.shape).tolist()
@@ -90,12 +99,18 @@ def level_of(steps: float) -> int:
     return bisect_right(STEPS, steps)
 
 
-def _cells(seconds: np.ndarray[Any, Any], steps: np.ndarray[Any, Any]) -> Table:
+def _cells(seconds: np.ndarray[Any, Any], steps: np.ndarray[Any, Any], hides: np.ndarray[Any, Any]) -> Table:
     """Paths of each colour, the stairs and the words of each column, over positions, for both layouts."""
     table: Table = {}
     for prefix, columns in COLUMNS.items():
         kept = [COLUMNS["w"].index(batch) for batch in columns]
-        texts = [[[time_text(v) for v in row] for row in position[:, kept]] for position in seconds]
+        texts = [
+            [
+                [f"{MARK if hidden else ''}{time_text(v)}" for v, hidden in zip(row, hiding, strict=True)]
+                for row, hiding in zip(times, at_one, strict=True)
+            ]
+            for times, at_one in zip(seconds[:, :, kept], hides[:, :, kept], strict=True)
+        ]
         levels = [[[level_of(v) for v in row] for row in position[:, kept]] for position in steps]
         table[f"{prefix}.stairs"] = [stairs_of(position[:, kept], prefix) for position in steps]
         for level, heat in enumerate(HEAT):

@@ -120,17 +120,6 @@ def hidden_text(spans: Sequence[Interval]) -> str:
     return " and ".join(words) or "no prompt"
 
 
-def hiding_text(rows: Sequence[LinkRow], tokens: int) -> str:
-    """Which links hide a prompt of so many tokens, in a sentence; links of one node's fabric are not NICs and left out."""
-    able = [
-        row.short
-        for row in rows
-        if registry.links()[row.id].scope != "same-node" and any(s.from_tokens <= tokens <= s.to_tokens for s in row.hidden)
-    ]
-    said = f"Layer by layer, prefill hides a prompt of {count_text(tokens)} tokens on "
-    return f"{said}{', '.join(able)}." if able else f"{said}no link between nodes."
-
-
 def links_block(scenario: Scenario, rows: Sequence[LinkRow], seconds: Mapping[str, float]) -> dict[str, Any]:
     """Every link in a table, the longest critical length first, then the least time of your prompt, from `seconds` by link."""
     ordered = sorted(rows, key=lambda row: (-(row.critical or math.inf), seconds[row.id]))

@@ -14,7 +14,7 @@ from app.charts.spec import Table, at
 from app.live import Board, at_value, block
 from app.over import evaluate_over
 from app.state import State
-from app.views import frame
+from app.views import frame, offers
 from app.views.frame import Form
 from app.views.yardstick import yardstick
 from kvmodel.scenario import Scenario
@@ -60,7 +60,7 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     pinned = pinned_curves(state, positions)
     curves = critical.critical_figure(own, table, links.drawn_links(scenario, rows), pinned)
     board.view("critical_view", [curves, yardstick(state, here=True)], now, columns=table)
-    frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
+    frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now, second=[offers.hiding_block(state)])
     seconds = {row.id: table[f"c.{row.id}"][positions.index(scenario.prompt_tokens)] for row in rows}
     listed = [
         block("h2", "Every link by one decode step", class_="kv-h2"),
@@ -81,7 +81,9 @@ def tables(state: State, name: str, values: tuple[int, ...], _: Form = None) -> 
 def table_of(scenario: Scenario, positions: Sequence[int]) -> Table:
     """Everything the view shows, over the slider's positions."""
     rows = links.link_rows(links.without_prompt(scenario))
-    return evaluate_over(scenario, "prompt_tokens", tuple(positions)).table("critical", lambda o: critical.critical_table(o, rows))
+    over = evaluate_over(scenario, "prompt_tokens", tuple(positions))
+    second = over.table("hiding", lambda o: offers.hiding_table(o.scenario, o.field, o.values))
+    return over.table("critical", lambda o: critical.critical_table(o, rows)) | second
 
 
 def beside(table: Table, pinned: Curves | None) -> list[Any]:

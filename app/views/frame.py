@@ -180,14 +180,16 @@ def board_of(state: State, sliders: Sequence[str]) -> Board:
     return Board(sliders[0], state.value(sliders[0]), {name: state.table_id(name) for name in sliders})
 
 
-def describe_answer(board: Board, state: State, setup: Any, now: Mapping[str, Any], *, beside: Sequence[Any] = ()) -> None:
-    """The answer as the page's heading, the scenario in words below it, and the link in the address bar."""
+def describe_answer(
+    board: Board, state: State, setup: Any, now: Mapping[str, Any], *, beside: Sequence[Any] = (), second: Sequence[Any] = ()
+) -> None:
+    """The answer as the page's heading, a `second` line of it, the scenario in words below, and the link in the address bar."""
     heading = block("div", block("h1", block("span", parts=at("answer")), class_="kv-answer"))
     said = [part for child in setup["children"] for part in (explained_words(child, "lane") if isinstance(child, str) else [child])]
     beyond = [block("span", at("context"), class_="kv-beyond"), *offers.model_offer(state, board.slider)]
     described = {**setup, "children": [*said, *beyond, *beside, *offers.engine_offer(state)]}
     values = {**now, **first(context_table(state, board.slider, (state.value(board.slider),)))}
-    board.view("answer_view", [heading, described], values, say=now["answer.text"], url=link_data(state))
+    board.view("answer_view", [heading, *second, described], values, say=now["answer.text"], url=link_data(state))
     if state.pin is not None:
         told = first(pin_table(state, board.slider, (board.value,)))
         board.view("pinned_view", pin_blocks(state, turn=board.slider in TURN_FIELDS), told)

@@ -9,7 +9,7 @@ from app.charts.pins import cells
 from app.charts.spec import Figure, Table, at
 from app.live import Board, block, first
 from app.state import State
-from app.views import frame
+from app.views import frame, offers
 from app.views.frame import Form
 from app.views.yardstick import yardstick
 
@@ -38,7 +38,7 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     dashed = [block("p", cells.NOTE, class_="kv-note")] if state.pin else []
     notes = [block("p", at("i.step"), class_="kv-note"), *dashed, yardstick(state, here=False), block("p", NOTE, class_="kv-note")]
     board.view("interconnects_view", [*items, *notes], now)
-    frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
+    frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now, second=[offers.hiding_block(state)])
     return board
 
 
@@ -53,12 +53,14 @@ def _key() -> dict[str, object]:
         block("span", block("span", class_=f"kv-swatch kv-swatch-{heat}", aria_hidden="true"), name)
         for heat, name in zip(interconnects.HEAT, interconnects.NAMES, strict=True)
     ]
-    return block("p", block("span", "Decode steps per handoff"), *swatches, class_="kv-key")
+    mark = block("span", block("b", interconnects.MARK.strip()), f" {interconnects.HIDDEN}")
+    return block("p", block("span", "Decode steps per handoff"), *swatches, mark, class_="kv-key")
 
 
 def tables(state: State, name: str, values: tuple[int, ...], _: Form = None) -> Table:
     """Everything the view shows, over a slider's positions."""
     scenario, own = state.scenario, [state.scenario.prompt_tokens] * len(values)
+    second = offers.hiding_table(scenario, name, values)
     if name == "batch":
-        return interconnects.interconnects_table(scenario, own, values)
-    return interconnects.interconnects_table(scenario, values, [scenario.batch] * len(values))
+        return interconnects.interconnects_table(scenario, own, values) | second
+    return interconnects.interconnects_table(scenario, values, [scenario.batch] * len(values)) | second

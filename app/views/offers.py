@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from app.charts import hiding
 from app.charts.spec import Table, at
 from app.live import block
 from app.over import Over
@@ -48,6 +49,21 @@ def other_table(over: Over) -> Table:
         return {}
     waits = np.broadcast_to(sweep(other, **{over.field: np.asarray(over.values)}).gap_seconds, len(over.values))
     return {"o.wait": [f"with {registry.engines()[OTHER].name} decode waits {time_text(v)}" for v in waits.tolist()]}
+
+
+def hiding_block(state: State) -> dict[str, Any]:
+    """The line below the answer: on which links prefill hides the handoff, and on which with the other engine, a link to it."""
+    other = other_engine(state.scenario)
+    said: list[Any] = [hiding.condition_text(state.scenario), block("b", at("h.where"))]
+    if other is not None:
+        query = "" if state.is_own() else replace(state, scenario=other).query()
+        said += ["; ", block("a", at("h.other"), href=f"?{query}") if query else at("h.other")]
+    return block("p", *said, ".", class_="kv-second")
+
+
+def hiding_table(scenario: Scenario, name: str, values: tuple[int, ...]) -> Table:
+    """What that line says, over a slider's positions."""
+    return hiding.hiding_table(scenario, name, values, other_engine(scenario))
 
 
 def other_offer(state: State) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from app.charts import critical, links, ratio
+from app.charts.hiding import Reach, names_text
 from app.charts.spec import fill, used
 from app.over import token_positions
 from app.palette import LIGHT
@@ -123,4 +124,4 @@ def test_the_links_that_hide_this_prompt_are_named_as_their_bound_says():
         if registry.links()[row.id].scope != "same-node":
             bound = evaluate(o.scenario.with_changes(link=row.id, overlap="layer")).bound
             assert (f" {row.short}," in said.replace(".", ",")) == (bound == "hidden"), row.id
-    assert links.hiding_text([], 8) == "Layer by layer, prefill hides a prompt of 8 tokens on no link between nodes."
+    assert names_text(Reach((), "", 13, whole=True), 8) == "Layer by layer, prefill hides a prompt of 8 tokens on no link between nodes."

@@ -70,9 +70,13 @@ def test_cells_are_what_evaluate_says_and_the_stairs_part_them_at_one_step(scena
             middle = (column + 0.5, interconnects.HEAD + height * (row + 0.5))
             inside = [tone for tone, boxes in heats.items() if any(a < middle[0] < b and t < middle[1] < u for a, t, b, u in boxes)]
             assert inside == [LIGHT[f"heat{level}"]]
+            hidden = evaluate(other.with_changes(batch=batch, overlap="layer")).bound == "hidden"
             said = [(words["text"][i].split("<br>")[2 * row], words["textfont"]["color"][i]) for i in (2 * column, 2 * column + 1)]
-            assert [pair for pair in said if pair[0]] == [(time_text(r.transfer.seconds), LIGHT[f"heat{1 if level < 3 else 4}_text"])]
-            assert told["customdata"][row * len(columns) + column] == f"{time_text(r.transfer.seconds)}<br>{digits(steps)} decode steps"
+            shown = ("✓\u2009" if hidden else "") + time_text(r.transfer.seconds)
+            assert [pair for pair in said if pair[0]] == [(shown, LIGHT[f"heat{1 if level < 3 else 4}_text"])]
+            hides = "prefill hides it, sent layer by layer" if hidden else "prefill cannot hide it"
+            told_here = f"{time_text(r.transfer.seconds)}<br>{digits(steps)} decode steps<br>{hides}"
+            assert told["customdata"][row * len(columns) + column] == told_here
             assert (told["x"][row * len(columns) + column], told["y"][row * len(columns) + column]) == middle
 
 

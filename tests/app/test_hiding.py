@@ -1,0 +1,84 @@
+"""On which links prefill hides a handoff: as each link's own bound says, and as the line below the answer puts it."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.charts.hiding import Reach, condition_text, hiding_table, reach_over
+from app.state import State
+from app.views import critical_length, interconnects, offers
+from kvmodel import Scenario, evaluate, registry
+from kvmodel.results import Evaluation
+
+NICS = [link for link in registry.links().values() if link.scope != "same-node"]
+
+
+def layered(scenario: Scenario, link: str, **changes: int) -> Evaluation:
+    return evaluate(scenario.with_changes(link=link, overlap="layer", **changes))
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.builds(
+        Scenario,
+        model=st.sampled_from(["llama-3-70b", "deepseek-v3", "gemma-3-27b"]),
+        link=st.sampled_from(["ib-ndr-400", "ethernet-25", "nvlink-4"]),
+        engine=st.sampled_from(["ideal", "vllm-nixl", "sglang-mooncake", "layerwise-push"]),
+        prompt_tokens=st.sampled_from([128, 4096, 32_768, 524_288]),
+        lanes=st.sampled_from(["auto", 2]),
+    ),
+    st.sampled_from([("prompt_tokens", 16_384), ("batch", 8)]),
+)
+def test_a_link_is_named_where_its_own_bound_says_hidden(scenario, moved):
+    field, value = moved
+    reach = reach_over(scenario, field, (value,))[0]
+    alone = {link.id: layered(scenario, link.id, **{field: value}) for link in NICS}
+    hidden = {name for name, result in alone.items() if result.bound in ("hidden", "nothing")}
+    assert {link.id for link in reach.able} == hidden
+    times = [alone[link.id].transfer.seconds for link in reach.able]
+    assert times == pytest.approx(sorted(times))
+    if " or faster" in reach.words():
+        assert {name for name, result in alone.items() if result.transfer.seconds < times[-1] * 0.999} <= hidden
+
+
+def test_32k_of_llama_3_70b_hides_on_slower_links_than_the_engine_of_today_would_have_it():
+    """10.7 GB: 0.86 s at 12.5 GB/s against 1.85 s of prefill; kernel TCP under vLLM NIXL reaches a fraction of its rate."""
+    scenario = Scenario(prompt_tokens=32_768)
+    by_link = {link: evaluate(scenario.with_changes(link=link)) for link in ("ethernet-100", "ethernet-25")}
+    wire, prefill = (by_link["ethernet-100"].transfer.seconds, by_link["ethernet-100"].prefill.seconds)
+    assert 0.8 < wire < 0.9 < prefill < by_link["ethernet-25"].transfer.seconds
+    other = scenario.with_changes(engine="vllm-nixl")
+    table = hiding_table(scenario, "prompt_tokens", (32_768,), other)
+    assert table["h.where"] == ["on Ethernet 100 or faster"]
+    assert layered(other, "ethernet-100").bound == "link"
+    assert table["h.other"][0].startswith("with vLLM NIXL’s costs on ")
+    assert "Ethernet 100" not in table["h.other"][0]
+
+
+def test_the_words_say_none_all_a_slowest_or_a_count():
+    slow, fast = (registry.links()[name] for name in ("ethernet-100", "ib-ndr-400"))
+    assert Reach((), "", 13, whole=True).words() == "on no NIC"
+    assert Reach((fast, slow), slow.short, 2, whole=True).words() == "on every NIC"
+    assert Reach((fast, slow), slow.short, 3, whole=True).words() == "on Ethernet 100 or faster"
+    assert Reach((fast, slow), slow.short, 5, whole=False).words() == "on 2 of 5 NICs, Ethernet 100 the slowest"
+
+
+def test_what_the_engine_does_by_itself_is_said_of_every_engine():
+    for engine in registry.engines().values():
+        said = condition_text(Scenario(engine=engine.id))
+        assert said.startswith("Sent layer by layer")
+        assert said.endswith("prefill hides it ")
+        assert (f"({engine.name} itself sends" in said) == (engine.overlap in ("serial", "chunk") and engine.id != "ideal")
+
+
+@pytest.mark.parametrize("view", [critical_length, interconnects], ids=["critical-length", "interconnects"])
+def test_the_line_stands_below_the_answer_and_leads_to_the_other_engine(view):
+    state = State(Scenario(prompt_tokens=32_768, link="ethernet-100"))
+    picture = view.picture(state, (128, 32_768, 131_072)) if view is critical_length else view.picture(state)
+    heading, second, *_ = picture.views["answer_view"]["items"]
+    assert heading["children"][0]["tag"] == "h1"
+    link = next(child for child in second["children"] if isinstance(child, dict) and child["tag"] == "a")
+    assert "engine=vllm-nixl" in link["href"]
+    assert "link=ethernet-100" in link["href"]
+    assert picture.views["answer_view"]["now"]["h.where"] == "on Ethernet 100 or faster"
+    assert not any(isinstance(c, dict) and c["tag"] == "a" for c in offers.hiding_block(State(Scenario(engine="vllm-nixl")))["children"])
