@@ -96,7 +96,7 @@ def kept() -> Kept:
 @cache
 def _script() -> tuple[Body, str]:
     plain = page.common_script().encode("utf-8")
-    return Body.of(plain, level=9), sha256(plain).hexdigest()[:12]
+    return Body.of(plain, level=9, best=True), sha256(plain).hexdigest()[:12]
 
 
 def script(request: Request) -> Response:

@@ -61,7 +61,7 @@ class Packed:
         await self.app({**scope, "method": "GET", "headers": plain}, receive, taken)
         if not start:
             return False
-        body = await to_thread.run_sync(lambda: Body.of(bytes(content), level=9))
+        body = await to_thread.run_sync(lambda: Body.of(bytes(content), level=9, best=True))
         kind = header_of(start["headers"], b"content-type")
         self.bodies[path] = (body, kind, header_of(start["headers"], b"cache-control") or MINUTES)
         return True

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 
+import brotli
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from app.hosting.headers import Secure, page_policy
-from app.hosting.kept import Body, Kept, TooBusyError, is_known, takes_gzip
+from app.hosting.kept import Body, Kept, TooBusyError, is_known, takes
 from app.hosting.limit import Buckets, Limit, network_of
 from app.hosting.packed import Packed
 from app.hosting.settings import Settings
@@ -162,7 +163,7 @@ def test_a_chart_is_made_once_and_too_many_at_once_are_refused(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("header", "takes"),
+    ("header", "taken"),
     [
         ("gzip, br", True),
         ("br;q=1, GZIP;q=0.5", True),
@@ -173,13 +174,27 @@ def test_a_chart_is_made_once_and_too_many_at_once_are_refused(monkeypatch):
         ("xgzip", False),
     ],
 )
-def test_compression_is_for_clients_that_take_it(header, takes):
-    assert takes_gzip(header) == takes
+def test_compression_is_for_clients_that_take_it(header, taken):
+    assert takes("gzip", header) == taken
     body = Body.of(b"text " * 1000)
     reply = body.response([(b"accept-encoding", header.encode())], kind="text/plain", cache_control="no-store")
-    assert (reply.headers.get("content-encoding") == "gzip") == takes
-    assert (gzip.decompress(reply.body) if takes else reply.body) == body.plain
+    assert (reply.headers.get("content-encoding") == "gzip") == taken
+    assert (gzip.decompress(reply.body) if taken else reply.body) == body.plain
     assert reply.headers["vary"] == "accept-encoding"
+
+
+@pytest.mark.parametrize(
+    ("header", "coding"),
+    [("gzip, deflate, br", "br"), ("br;q=0, gzip", "gzip"), ("gzip", "gzip"), ("*", "gzip"), ("zstd", None), ("br", "br"), ("abr", None)],
+)
+def test_what_all_read_is_sent_in_the_best_coding_that_a_client_takes(header, coding):
+    body = Body.of(b"".join(b"%d words; " % i for i in range(2000)), level=9, best=True)
+    reply = body.response([(b"accept-encoding", header.encode())], kind="text/plain", cache_control="no-store")
+    assert reply.headers.get("content-encoding") == coding
+    opened = {"br": brotli.decompress, "gzip": gzip.decompress, None: bytes}[coding](reply.body)
+    assert opened == body.plain
+    assert len(body.least) < len(body.packed) < len(body.plain)
+    assert len(body) == len(body.least) + len(body.packed) + len(body.plain)
 
 
 def test_tags_are_compared_weakly_one_of_many():
@@ -198,6 +213,7 @@ def test_scripts_are_read_and_compressed_once_and_kept_by_their_version():
         return Response(b"js " * 2000, media_type="text/javascript")
 
     client = TestClient(Packed(small("/app/static/a.js", handler=handler), {"/app/static/a.js": "1"}.get))
+    client.headers["accept-encoding"] = "gzip"
     first = client.get("/app/static/a.js?v=1")
     assert first.headers["content-encoding"] == "gzip"
     assert int(first.headers["content-length"]) < 100

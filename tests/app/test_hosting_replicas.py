@@ -8,6 +8,7 @@ import time
 from contextlib import ExitStack
 from urllib.parse import urlsplit
 
+import brotli
 import pytest
 
 from app.cli import main
@@ -111,14 +112,18 @@ def test_a_file_goes_to_the_process_that_has_the_reader_s_session(front, number)
 
 def test_what_nginx_passes_on_keeps_its_headers_and_its_compression(front):
     for path in ("/", "/vendor/plotly.min.js", "/embed/ratio.html"):
-        reply, content = ask(front, "GET", path, source="127.0.0.4", accept_encoding="br, GZIP;q=0.8")
+        reply, content = ask(front, "GET", path, source="127.0.0.4", accept_encoding="br;q=0, GZIP;q=0.8")
         assert reply.headers["x-content-type-options"] == "nosniff"
         assert "frame-ancestors" in reply.headers["content-security-policy"]
         assert reply.headers["server"] == "nginx"
         assert reply.headers["content-encoding"] == "gzip"
-        plain, whole = ask(front, "GET", path, source="127.0.0.4", accept_encoding="gzip;q=0, br")
+        plain, whole = ask(front, "GET", path, source="127.0.0.4", accept_encoding="gzip;q=0, br;q=0.0")
         assert plain.headers["content-encoding"] is None
         assert whole == gzip.decompress(content)
+        best, less = ask(front, "GET", path, source="127.0.0.4", accept_encoding="gzip, deflate, br")
+        coding = "br" if path.endswith(".js") else "gzip"
+        assert best.headers["content-encoding"] == coding
+        assert {"br": brotli, "gzip": gzip}[coding].decompress(less) == whole
 
 
 def test_a_host_that_one_client_claims_is_in_no_link_that_another_gets(front):
