@@ -225,6 +225,31 @@ def test_scripts_are_read_and_compressed_once_and_kept_by_their_version():
     assert reads == [("GET", None, None)]
 
 
+def test_a_large_script_is_compressed_harder_once_the_page_that_asked_is_served():
+    text = b"".join(b"let v%d = %d;\n" % (i % 977, i * i) for i in range(60_000))
+
+    async def run():
+        packed = Packed(small("/static/a.js", handler=lambda _: Response(text, media_type="text/javascript")), pause=0.05)
+        scope = {"type": "http", "method": "GET", "path": "/static/a.js", "query_string": b"", "headers": [(b"accept-encoding", b"br")]}
+
+        async def size():
+            sent = bytearray()
+
+            async def take(message):
+                sent.extend(message.get("body", b""))
+
+            await packed(scope, None, take)
+            assert brotli.decompress(bytes(sent)) == text
+            return len(sent)
+
+        first = await size()
+        await asyncio.gather(*packed.later)
+        return first, await size()
+
+    first, after = asyncio.run(run())
+    assert 0 < after < first
+
+
 def test_what_is_no_script_is_passed_on_and_not_kept():
     packed = Packed(small("/static/x.js", handler=lambda _: HTMLResponse("<p>" * 1000)))
     client = TestClient(packed)
