@@ -31,6 +31,7 @@ from app.hosting.limit import Limit
 from app.hosting.packed import Packed
 from app.hosting.sessions import Sessions
 from app.hosting.settings import Settings, settings
+from app.hosting.sockets import FastDeflate
 from app.live import STATIC, version_of
 from app.shell import TEXT_ONLY, Shell
 
@@ -106,7 +107,7 @@ def configuration(asked: Settings) -> uvicorn.Config:
         host=asked.address,
         port=asked.port,
         http=Protocol,
-        ws="websockets-sansio",
+        ws=FastDeflate,
         ws_max_size=MAX_MESSAGE,
         ws_ping_interval=PING_SECONDS,
         ws_ping_timeout=PING_SECONDS,

@@ -15,8 +15,9 @@ import numpy as np
 
 from app.charts.links import on_link
 from app.charts.marks import Label, labels, outlined
+from app.charts.odd_links import odd_sentences
 from app.charts.spec import Figure, Spec, Table, at
-from app.over import BATCHES
+from app.over import BATCHES, Over
 from kvmodel import registry
 from kvmodel.display import bytes_text, count_text, digits, time_text
 from kvmodel.evaluate import sweep
@@ -87,6 +88,13 @@ def interconnects_table(scenario: Scenario, tokens: Sequence[int], batches: Sequ
             for v in np.broadcast_to(own.decode.step_seconds, prompts.shape).tolist()
         ],
     }
+
+
+def odd_table(over: Over) -> Table:
+    """Which drawn link takes longer than a slower one, and why, over a slider's positions."""
+    links, shape = drawn_links(over.scenario), (len(over.values),)
+    found = {link.id: sweep(on_link(over.scenario, link.id), **{over.field: np.asarray(over.values)}) for link in links}
+    return {"i.odd": odd_sentences(over, links, {name: np.broadcast_to(r.transfer.seconds, shape) for name, r in found.items()})}
 
 
 def row_height(prefix: str) -> float:

@@ -13,6 +13,7 @@ from kvmodel.breakdown import transfer_terms
 from kvmodel.display import time_text
 from kvmodel.evaluate import amounts_of
 from kvmodel.plan import plan_of
+from kvmodel.records.hardware import Link
 
 WORTH = 1.02
 """Factor in time from which a faster link that takes longer is worth a word."""
@@ -21,7 +22,7 @@ COSTS = {"posting": "posting its messages takes", "waiting": "waiting for messag
 Array = np.ndarray[Any, Any]
 
 
-def odd_sentences(over: Over, rows: Sequence[LinkRow], seconds: Mapping[str, Array]) -> list[str]:
+def odd_sentences(over: Over, rows: Sequence[LinkRow | Link], seconds: Mapping[str, Array]) -> list[str]:
     """At each position, which faster link takes longer than a slower one and why; the chosen link first. Empty where none does."""
     costs: dict[str, dict[str, Array]] = {}
     said = []
@@ -33,7 +34,7 @@ def odd_sentences(over: Over, rows: Sequence[LinkRow], seconds: Mapping[str, Arr
     return said
 
 
-def _pair(chosen: str, rows: Sequence[LinkRow], seconds: Mapping[str, float]) -> tuple[LinkRow, ...]:
+def _pair(chosen: str, rows: Sequence[LinkRow | Link], seconds: Mapping[str, float]) -> tuple[LinkRow | Link, ...]:
     """(a link, the slower one that takes least of those that take less); nothing where bandwidth decides."""
     for row in sorted(rows, key=lambda row: (row.id != chosen, -row.bandwidth)):
         slower = [other for other in rows if other.bandwidth < row.bandwidth and seconds[other.id] * WORTH < seconds[row.id]]
@@ -50,7 +51,9 @@ def _costs(over: Over, link: str) -> dict[str, Array]:
     }
 
 
-def _sentence(row: LinkRow, other: LinkRow, i: int, seconds: Mapping[str, Array], costs: Mapping[str, Mapping[str, Array]]) -> str:
+def _sentence(
+    row: LinkRow | Link, other: LinkRow | Link, i: int, seconds: Mapping[str, Array], costs: Mapping[str, Mapping[str, Array]]
+) -> str:
     mine, least = costs[row.id], costs[other.id]
     most = max(COSTS, key=lambda key: float(mine[key][i] - least[key][i]))
     times = [time_text(float(times[row][i])) for times, row in ((seconds, row.id), (seconds, other.id))]

@@ -8,6 +8,7 @@ from app.charts import interconnects
 from app.charts.pins import cells
 from app.charts.spec import Figure, Table, at
 from app.live import Board, block, first
+from app.over import evaluate_over
 from app.state import State
 from app.views import frame, offers
 from app.views.frame import Form
@@ -36,7 +37,8 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     now = first(tables(state, "prompt_tokens", (scenario.prompt_tokens,)))
     items = [block("h2", "Time on the wire", class_="kv-h2"), _key(), _cells(state)]
     dashed = [block("p", cells.NOTE, class_="kv-note")] if state.pin else []
-    notes = [block("p", at("i.step"), class_="kv-note"), *dashed, yardstick(state, here=False), block("p", NOTE, class_="kv-note")]
+    odd = block("p", at("i.odd"), class_="kv-note kv-beyond")
+    notes = [block("p", at("i.step"), class_="kv-note"), odd, *dashed, yardstick(state, here=False), block("p", NOTE, class_="kv-note")]
     board.view("interconnects_view", [*items, *notes], now)
     frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now, second=[offers.hiding_block(state)])
     return board
@@ -60,7 +62,7 @@ def _key() -> dict[str, object]:
 def tables(state: State, name: str, values: tuple[int, ...], _: Form = None) -> Table:
     """Everything the view shows, over a slider's positions."""
     scenario, own = state.scenario, [state.scenario.prompt_tokens] * len(values)
-    second = offers.hiding_table(scenario, name, values)
+    second = offers.hiding_table(scenario, name, values) | evaluate_over(scenario, name, values).table("odd", interconnects.odd_table)
     if name == "batch":
         return interconnects.interconnects_table(scenario, own, values) | second
     return interconnects.interconnects_table(scenario, values, [scenario.batch] * len(values)) | second

@@ -2,21 +2,26 @@
 
 import asyncio
 import gzip
+import zlib
 
 import brotli
 import pytest
+import uvicorn
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.applications import Starlette
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
+from uvicorn.server import ServerState
+from websockets.frames import Frame, Opcode
 
 from app.hosting.headers import Secure, page_policy
 from app.hosting.kept import Body, Kept, TooBusyError, is_known, takes
 from app.hosting.limit import Buckets, Limit, network_of
 from app.hosting.packed import Packed
 from app.hosting.settings import Settings
+from app.hosting.sockets import FastDeflate
 
 
 def small(*paths, handler=None):
@@ -256,3 +261,17 @@ def test_what_is_no_script_is_passed_on_and_not_kept():
     assert client.get("/static/x.js").text == "<p>" * 1000
     assert client.get("/static/none.js").status_code == 404
     assert packed.bodies == {}
+
+
+def test_messages_of_a_session_are_compressed_at_the_fastest_level():
+    config = uvicorn.Config(PlainTextResponse("x"), ws=FastDeflate, ws_per_message_deflate=True)
+    config.load()
+    session = FastDeflate(config, ServerState(), {})
+    (extension,) = session.conn.available_extensions
+    _, deflate = extension.process_request_params([("client_max_window_bits", None)], [])
+    assert extension.name == "permessage-deflate"
+    text = b"".join(b'{"row":%d,"value":%d}' % (i, i * i) for i in range(2000))
+    frame = deflate.encode(Frame(Opcode.BINARY, text))
+    assert len(frame.data) < len(text) / 2
+    fastest = zlib.compressobj(1, zlib.DEFLATED, -12, 5)
+    assert bytes(frame.data) == (fastest.compress(text) + fastest.flush(zlib.Z_SYNC_FLUSH))[:-4]

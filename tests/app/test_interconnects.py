@@ -116,6 +116,24 @@ def test_the_heat_grows_with_its_level_and_its_words_can_be_read():
             assert (light + 0.05) / (dark + 0.05) >= 4.5
 
 
+@pytest.mark.parametrize("name", ["prompt_tokens", "batch"])
+def test_a_faster_link_that_takes_longer_is_named_with_the_reason(name):
+    """Under vLLM NIXL a copy a block is launched on NVLink 5: 3.2 µs each against what a NIC posts in its queue."""
+    from app.state import State
+    from app.views.interconnects import tables
+
+    def said(engine):
+        scenario = Scenario(engine=engine, link="nvlink-5")
+        return tables(State(scenario), name, (getattr(scenario, name),))["i.odd"][0]
+
+    times = [evaluate(Scenario(engine="vllm-nixl", link=link)).transfer.seconds for link in ("nvlink-5", "ib-xdr-800")]
+    assert times[0] > times[1]
+    assert said("vllm-nixl").startswith("NVLink 5 has more bandwidth than ")
+    assert f"{time_text(times[0])} against" in said("vllm-nixl")
+    assert "posting its messages takes" in said("vllm-nixl")
+    assert said("ideal") == ""
+
+
 def test_nothing_to_move_is_said():
     text = interconnects.interconnects_table(Scenario(decode_held_tokens=8192), [8192], [1])["answer.text"][0]
     assert text == "Decode already holds this prompt: 0\u202fB to move."
