@@ -57,7 +57,8 @@ def hiding_block(state: State) -> dict[str, Any]:
     said: list[Any] = [hiding.condition_text(state.scenario), block("b", at("h.where"))]
     if other is not None:
         query = "" if state.is_own() else replace(state, scenario=other).query()
-        said += ["; ", block("a", at("h.other"), href=f"?{query}") if query else at("h.other")]
+        shown = block("a", at("h.other"), href=f"?{query}") if query else at("h.other")
+        said.append(block("span", "; ", shown, class_="kv-page-only"))
     return block("p", *said, ".", class_="kv-second")
 
 
