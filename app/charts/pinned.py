@@ -27,6 +27,13 @@ OWN = "A configuration of your own stays in this session: the address, links and
 HOLLOW = "Hollow bars are the pinned scenario's."
 
 
+def applies_text(state: State) -> str:
+    """What a link of `State.applied` does."""
+    if state.keeps_pin():
+        return "Applies it; the pinned scenario stays pinned to compare"
+    return "Applies it" if state.is_own() else "Applies it; what was is pinned to compare"
+
+
 def pin_table(state: State, slider: str, values: tuple[int, ...]) -> Table:
     """Everything that is said of the pin, over a slider's positions; empty without a pin, or where the slider moves none of it."""
     if state.pin is None:
