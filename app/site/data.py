@@ -40,12 +40,12 @@ def _bare(view: dict[str, Any]) -> dict[str, Any]:
 
 
 def still(spec: Any) -> Any:
-    """A text block whose numbers are text, and not buttons that open their explanations."""
+    """A text block whose numbers and inputs are text, and not buttons that open them."""
     if isinstance(spec, list):
         return [still(item) for item in spec]
     if not isinstance(spec, dict):
         return spec
-    if "data-explain" in spec:
+    if "data-explain" in spec or "data-open" in spec:
         return {"tag": "span", "children": still(spec["children"])}
     return {key: still(value) for key, value in spec.items() if key != "data-explains"}
 
