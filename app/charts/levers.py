@@ -162,21 +162,21 @@ def signed(seconds: float) -> str:
     return ("+" if seconds > 0 else MINUS) + time_text(abs(seconds))
 
 
-def levers_figure(addresses: Sequence[str] = (), told: str = "", count: int = COUNT) -> Figure:
-    """Signed bars, a row a lever; a bar with an address opens it, the scenario so changed, and says so as `told`."""
-    layouts = (_layout(addresses, told, count, WIDE), _layout(addresses, told, count, NARROW))
+def levers_figure(addresses: Sequence[str] = (), count: int = COUNT) -> Figure:
+    """Signed bars, a row a lever; a bar with an address opens it, the scenario so changed."""
+    layouts = (_layout(addresses, count, WIDE), _layout(addresses, count, NARROW))
     return Figure("levers", *layouts, "What would change the first token: the table lists each change")
 
 
 def applied_block(found: Sequence[Lever], addresses: Sequence[str], told: str) -> dict[str, Any]:
     """The same changes as links, for those who use no pointer, each with what it does as its title."""
-    words: list[Any] = ["Apply and compare: "]
+    words: list[Any] = ["Apply", block("span", " and compare", class_="kv-page-only"), ": "]
     for lever, address in zip(found, addresses, strict=True):
-        words += [*([" · "] if len(words) > 1 else []), block("a", lever.name, href=address, title=told)]
+        words += [*([" · "] if len(words) > 3 else []), block("a", lever.name, href=address, title=told)]
     return block("p", *words, class_="kv-note")
 
 
-def _layout(addresses: Sequence[str], told: str, count: int, width: int) -> Spec:
+def _layout(addresses: Sequence[str], count: int, width: int) -> Spec:
     rows = list(range(count))
     bar = {
         "type": "bar",
@@ -187,7 +187,7 @@ def _layout(addresses: Sequence[str], told: str, count: int, width: int) -> Spec
         "marker": {"color": at("l.fill")},
         "hovertext": at("l.says"),
         "customdata": [["", address] for address in addresses],
-        "hovertemplate": f"%{{hovertext}}{'<br>' if addresses else ''}{told if addresses else ''}<extra></extra>",
+        "hovertemplate": f"%{{hovertext}}{'<br>Click applies it' if addresses else ''}<extra></extra>",
     }
     axis = {"showticklabels": False, "zeroline": True, "zerolinecolor": colour("muted"), "fixedrange": True}
     names = {"tickvals": rows, "ticktext": at("l.names"), "ticklabelstandoff": 6, "tickfont": {"color": colour("body"), "size": 13}}

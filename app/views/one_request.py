@@ -86,7 +86,7 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     board.view("sum_view", [request.sum_block(one, pinned=state.pin is not None)], now)
     found = levers.ranked(one.scenario)
     addresses, told = [] if state.is_own() else [f"?{state.applied(**one.changes).query()}" for one in found], applies_text(state)
-    changes, names = levers.levers_figure(addresses, told), tuple(lever.name for lever in found)
+    changes, names = levers.levers_figure(addresses), tuple(lever.name for lever in found)
     hollow = [block("p", bars.LEVERS, class_="kv-note")] if state.pin else []
     if state.pin:
         changes = bars.with_levers_pin(changes, state.scenario, state.pin.scenario, names)

@@ -1,5 +1,6 @@
 """Charts of an agent's turn as values."""
 
+import json
 import math
 
 import pytest
@@ -10,6 +11,7 @@ from app.charts import flow, turn, turn_bars
 from app.charts.spec import fill
 from app.over import token_positions
 from app.palette import LIGHT
+from app.site.data import still
 from app.state import State
 from app.views import next_turn
 from kvmodel import Scenario, Turn
@@ -162,6 +164,9 @@ def test_the_setup_says_what_prefill_is_taken_to_hold_and_opens_its_inputs(histo
     opens = {child["data-open"]: child["children"] for child in view["items"][1]["children"] if "data-open" in child}
     assert list(opens) == ["text_generated_tokens", "text_decode_batch"]
     assert opens["text_decode_batch"] == ["7 requests decoded beside it"]
+    copied = json.dumps(still(view["items"]))
+    assert "7 requests decoded beside it" in copied
+    assert "data-open" not in copied
 
 
 @given(scenarios(longest=4096), st.integers(0, 200_000), st.integers(1, 4_000), st.integers(0, 200_000))
