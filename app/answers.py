@@ -21,7 +21,7 @@ from kvmodel.records.base import Sourced
 from kvmodel.registry import engines, find, links, lossy_format
 from kvmodel.results import Evaluation, Remedy, SideMemory
 from kvmodel.scenario import MAX_PROMPT_TOKENS, Scenario
-from kvmodel.turn import Turn, TurnResult
+from kvmodel.turn import Turn, TurnResult, decoded_beside
 
 SUPPOSED = "The times are what it would take if this could run."
 """Said of an infeasible scenario, whose times are computed all the same."""
@@ -127,6 +127,7 @@ def turn_text(scenario: Scenario, turn: Turn, result: TurnResult) -> str:
         f"{count_text(turn.history_tokens)} tokens of history, {count_text(born)} of them generated on decode; "
         f"{count_text(turn.delta_tokens)} new."
     )
+    alone = not decoded_beside(scenario)
     rows = [("design", f"{'unique KV':>12}  {'on all edges':>12}  {'prefills':>9}  {'TTFT':>9}  neighbours wait")]
     for d in result.designs:
         name = d.id + ("" if d.warm else " (cold)")
@@ -134,7 +135,7 @@ def turn_text(scenario: Scenario, turn: Turn, result: TurnResult) -> str:
             (
                 name,
                 f"{bytes_text(d.unique_bytes):>12}  {bytes_text(d.wire_bytes):>12}  {count_text(d.prefill_tokens):>9}  "
-                f"{time_text(d.ttft_seconds):>9}  {time_text(d.stall_seconds)}",
+                f"{time_text(d.ttft_seconds):>9}  {'nobody beside it' if alone and d.stall_seconds else time_text(d.stall_seconds)}",
             )
         )
     text = f"{head}\n{_rows(rows)}"

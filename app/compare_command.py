@@ -54,8 +54,8 @@ def beside_turn(found: dict[str, Any], text: str, this: tuple[Scenario, Turn], a
 
 
 def comparison_text(found: Comparison) -> str:
-    """The sentence, the inputs that differ, the figures of both, and what each says of itself."""
-    told = [f"Pinned: {found.pinned.verdict}", f"This:   {found.this.verdict}"]
+    """The sentence, the inputs that differ, the figures of both, and what each says of itself; what a format costs."""
+    told = [f"Pinned: {found.pinned.verdict}", f"This:   {found.this.verdict}", *([found.accuracy] if found.accuracy else [])]
     return "\n".join([plain(found.sentence), *_rows(found.inputs, [(figure.title, figure) for figure in found.figures]), *told])
 
 
@@ -64,7 +64,7 @@ def turn_comparison_text(found: TurnComparison) -> str:
     figures = [
         (f"{d.id}{'' if d.warm else ' (cold)'}, {f.title[0].lower()}{f.title[1:]}", f) for d in found.designs for f in (d.ttft, d.unique)
     ]
-    return "\n".join([plain(found.sentence), *_rows(found.inputs, figures)])
+    return "\n".join([plain(found.sentence), *_rows(found.inputs, figures), *([found.accuracy] if found.accuracy else [])])
 
 
 def _rows(inputs: Sequence[InputChange], figures: Sequence[tuple[str, FigurePair]]) -> list[str]:

@@ -53,7 +53,7 @@ class State:
         """The link's query: only what differs from the defaults. A configuration of the reader's own stays out of it."""
         changed = {name: value for name, value in self.scenario.changed().items() if not isinstance(value, ModelSpec)}
         beside = {name: self.value(name) for name in BESIDE if self.value(name) != record_of(name).model_fields[name].default}
-        pinned = {} if self.pin is None or self.pin.is_own() else {PIN: pin_text(self.pin)}
+        pinned = {PIN: pin_text(self.pin)} if self.pin is not None and self.keeps_pin() else {}
         return urlencode({**changed, **beside, **pinned})
 
     def value(self, name: str) -> Any:
@@ -83,6 +83,18 @@ class State:
     def pinned(self) -> State:
         """The state with itself as the pin."""
         return replace(self, pin=replace(self.bare(), pin=None, seen=Seen()))
+
+    def applied(self, **changes: Any) -> State:
+        """The state with inputs of the scenario changed, for a link that applies the change: what was is pinned, if no link's pin is.
+
+        Raises UnknownNameError and BadScenarioError.
+        """
+        before = self.bare() if self.keeps_pin() else self.bare().pinned()
+        return replace(before, scenario=self.scenario.with_changes(**changes))
+
+    def keeps_pin(self) -> bool:
+        """Whether a link to the state carries its pin."""
+        return self.pin is not None and not self.pin.is_own()
 
     def moved(self, slider: str, value: int) -> State:
         """The state without its notes, one slider at another of its values if that goes with the rest."""

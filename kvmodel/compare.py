@@ -10,15 +10,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvmodel.changes import InputChange, changes_between, lead_of
-from kvmodel.display import MINUS, bytes_text, digits, shared_time_unit, time_text
+from kvmodel.display import MINUS, bytes_text, count_text, digits, shared_time_unit, time_text
 from kvmodel.evaluate import evaluate
 from kvmodel.plan import Plan, plan_of
+from kvmodel.registry import lossy_format
 from kvmodel.results import Evaluation
 from kvmodel.scenario import Scenario
 from kvmodel.verdict import Sentence, plain
 
 SAME = 5e-4
 """Share of the larger below which two numbers are the same to three digits."""
+NEAR = 0.02
+"""Share of the larger below which a first token hardly moves."""
+FITS = 0.10
+"""Share of the larger from which it counts how many requests fit."""
 HEADLINES = (
     ("kv.prompt_bytes", "KV of a prompt", "bytes"),
     ("kv.wire_bytes", "On the wire", "bytes"),
@@ -30,6 +35,8 @@ HEADLINES = (
     ("ttft_seconds", "Time to first token", "seconds"),
     ("second_token_seconds", "Second token", "seconds"),
     ("request_seconds", "Whole request", "seconds"),
+    ("memory.decode.batch_fits", "Requests that fit on decode", "count"),
+    ("memory.decode.cache_bytes", "Cache on a decode GPU", "bytes"),
 )
 """Figures compared: their path in an evaluation, what they are called, their unit."""
 
@@ -42,7 +49,7 @@ class FigurePair:
     """Its path in an evaluation."""
     title: str
     unit: str
-    """`bytes` or `seconds`."""
+    """`bytes`, `seconds` or `count`."""
     pinned: float
     this: float
 
@@ -64,11 +71,13 @@ class FigurePair:
         """(pinned, now, change) in words, times in one unit."""
         if self.unit == "bytes":
             told = [bytes_text(self.pinned), bytes_text(self.this), bytes_text(abs(self.difference))]
+        elif self.unit == "count":
+            told = [count_text(self.pinned), count_text(self.this), count_text(abs(self.difference))]
         else:
             unit = pair_unit(self.pinned, self.this)
             told = [time_text(seconds, unit) for seconds in (self.pinned, self.this)]
             told.append(time_text(abs(self.difference), unit if unit and abs(self.difference) >= 0.1 * unit[1] else None))
-        if same(self.pinned, self.this):
+        if self.pinned == self.this if self.unit == "count" else same(self.pinned, self.this):
             return told[0], told[1], "the same"
         times = "" if not self.ratio else f", {digits(self.ratio)}×"
         return told[0], told[1], f"{'+' if self.difference > 0 else MINUS}{told[2]}{times}"
@@ -82,6 +91,8 @@ class Comparison:
     figures: tuple[FigurePair, ...]
     sentence: Sentence
     """The difference, its cause in the colour of its meaning."""
+    accuracy: str
+    """What the format that one of the two alone goes through costs in accuracy; empty where none."""
     pinned: Evaluation
     this: Evaluation
 
@@ -89,6 +100,7 @@ class Comparison:
         """Nested dictionaries of plain values, ready for JSON."""
         return {
             "sentence": plain(self.sentence),
+            "accuracy": self.accuracy,
             "inputs": [change.as_dict() for change in self.inputs],
             "figures": [{"name": figure.name, **figure.as_dict()} for figure in self.figures],
             "verdict": {"pinned": self.pinned.verdict, "this": self.this.verdict},
@@ -109,7 +121,16 @@ def compare(pinned: Scenario, this: Scenario) -> Comparison:
     """
     changes, before, after = changes_between(pinned, this), evaluate(pinned), evaluate(this)
     said = sentence_of(changes, (plan_of(pinned), before), (plan_of(this), after))
-    return Comparison(changes, pairs_of(before, after), said, before, after)
+    return Comparison(changes, pairs_of(before, after), said, accuracy_text(pinned, this), before, after)
+
+
+def accuracy_text(pinned: Scenario, this: Scenario) -> str:
+    """What the narrow format costs in accuracy that one of the two goes through and the other does not; empty where none or both do."""
+    before, after = (lossy_format(one.kv_dtype, one.wire_dtype) for one in (pinned, this))
+    if (before is None) == (after is None):
+        return ""
+    who, narrow = ("this one", after) if after else ("the pinned one", before)
+    return f"Only {who} is in {narrow.name}. {narrow.accuracy}" if narrow else ""
 
 
 def pair_unit(a: float, b: float) -> tuple[str, float] | None:
@@ -126,7 +147,7 @@ def moved_text(pinned: float, this: float) -> str:
 
 def same(a: float, b: float) -> bool:
     """Whether two numbers read the same to three digits."""
-    return abs(a - b) <= SAME * max(abs(a), abs(b))
+    return _moved(a, b) <= SAME
 
 
 def pairs_of(pinned: Evaluation, this: Evaluation) -> tuple[FigurePair, ...]:
@@ -149,9 +170,34 @@ def sentence_of(changes: Sequence[InputChange], pinned: Side, this: Side) -> Sen
     if not changes:
         return (("Both are the same scenario.", ""),)
     before, after = pinned[1], this[1]
-    moved = bytes_clause(before.kv.wire_bytes, after.kv.wire_bytes)
-    head = lead_of(changes) + (f"{moved}, and " if moved else "")
-    return ((head, ""), *_tokens(pinned, this), (_doubts(before, after), ""))
+    moved, fits = bytes_clause(before.kv.wire_bytes, after.kv.wire_bytes), fits_clause(before, after)
+    head = lead_of(changes) + (f"{moved}, {'' if fits else 'and '}" if moved else "")
+    return ((head, ""), *(fits or _tokens(pinned, this)), (_doubts(before, after), ""))
+
+
+def fits_clause(pinned: Evaluation, this: Evaluation) -> Sentence:
+    """How many requests decode holds, where that changes and the first two tokens hardly do; empty where not."""
+    was, now = (float(one.memory.decode.batch_fits) for one in (pinned, this))
+    late = max(_moved(pinned.ttft_seconds, this.ttft_seconds), _moved(pinned.second_token_seconds, this.second_token_seconds))
+    if not was or not now or _moved(was, now) < FITS or late > NEAR:
+        return ()
+    head = "the first token hardly moves" if late > SAME else _same_tokens(pinned, this)
+    return ((f"{head}, and decode holds ", ""), (_requests(now), "decode"), (f", not {count_text(was)}", ""))
+
+
+def _requests(count: float) -> str:
+    return f"{count_text(count)} request{'' if count == 1 else 's'}"
+
+
+def _moved(a: float, b: float) -> float:
+    """The difference as a share of the larger."""
+    return abs(a - b) / max(abs(a), abs(b), 1e-300)
+
+
+def _same_tokens(pinned: Evaluation, this: Evaluation) -> str:
+    """That the first two tokens come at the same time, and what becomes of the last."""
+    last, head = this.request_seconds - pinned.request_seconds, "the first two tokens come at the same time"
+    return head if same(pinned.request_seconds, this.request_seconds) else f"{head}, the last {sooner_or_later(last)}"
 
 
 def bytes_clause(pinned: float, this: float) -> str:
@@ -171,11 +217,12 @@ def _tokens(pinned: Side, this: Side) -> Sentence:
         later = after.second_token_seconds - before.second_token_seconds
         if not same(before.second_token_seconds, after.second_token_seconds):
             return ((f"the first token comes at the same time, the second {sooner_or_later(later)}", ""),)
-        head = "the first two tokens come at the same time"
         if same(before.transfer.seconds, after.transfer.seconds):
-            last = after.request_seconds - before.request_seconds
-            return ((head if same(before.request_seconds, after.request_seconds) else f"{head}, the last {sooner_or_later(last)}", ""),)
-        return ((f"{head}: the transfer takes ", ""), (moved_text(before.transfer.seconds, after.transfer.seconds), "wire"))
+            return ((_same_tokens(before, after), ""),)
+        return (
+            ("the first two tokens come at the same time: the transfer takes ", ""),
+            (moved_text(before.transfer.seconds, after.transfer.seconds), "wire"),
+        )
     head = f"the first token comes {sooner_or_later(after.ttft_seconds - before.ttft_seconds)}"
     return ((head, ""), *_cause(first_token_terms(*pinned), first_token_terms(*this)))
 

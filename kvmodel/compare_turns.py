@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kvmodel.changes import InputChange, changes_between, lead_of
-from kvmodel.compare import FigurePair, bytes_clause, moved_text, same, sooner_or_later
+from kvmodel.compare import FigurePair, accuracy_text, bytes_clause, moved_text, same, sooner_or_later
 from kvmodel.designs import Design
 from kvmodel.display import count_text
 from kvmodel.scenario import Scenario
@@ -38,11 +38,14 @@ class TurnComparison:
     inputs: tuple[InputChange, ...]
     designs: tuple[DesignPair, ...]
     sentence: Sentence
+    accuracy: str
+    """What the format that one of the two alone goes through costs in accuracy; empty where none."""
 
     def as_dict(self) -> dict[str, Any]:
         """Nested dictionaries of plain values, ready for JSON."""
         return {
             "sentence": plain(self.sentence),
+            "accuracy": self.accuracy,
             "inputs": [change.as_dict() for change in self.inputs],
             "designs": [
                 {"id": d.id, "warm": d.warm, **{figure.name: figure.as_dict() for figure in (d.unique, d.ttft)}} for d in self.designs
@@ -56,7 +59,8 @@ def compare_turns(pinned: Asked, this: Asked) -> TurnComparison:
     Raises UnknownNameError and BadScenarioError.
     """
     changes, before, after = turn_changes(pinned, this), agent_turn(*pinned).designs, agent_turn(*this).designs
-    return TurnComparison(changes, design_pairs(before, after), turn_difference(changes, before, after))
+    said, accuracy = turn_difference(changes, before, after), accuracy_text(pinned[0], this[0])
+    return TurnComparison(changes, design_pairs(before, after), said, accuracy)
 
 
 def turn_changes(pinned: Asked, this: Asked, leave_out: Sequence[str] = ()) -> tuple[InputChange, ...]:

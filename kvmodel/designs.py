@@ -57,7 +57,7 @@ class Design:
     """First decode step, where decode makes the first token."""
     ttft_seconds: Num
     stall_seconds: Num
-    """Longest extra wait of one request decoded beside it."""
+    """Longest extra wait of one request decoded beside it, if there is one."""
     flop: Num
     """Prefill FLOP over all ranks."""
 

@@ -18,6 +18,9 @@ from kvmodel.results import Evaluation
 GAP_MARK = 0.20
 """Share of TTFT above which the gap gives back much of what disaggregation gains."""
 
+FIRST = "the first token's time"
+"""What shares of TTFT are called in sentences."""
+
 LOW, HIGH = 0, 1
 ENDS = ("low", "high")
 
@@ -110,7 +113,7 @@ def _share_flips(there: _There) -> Iterator[Flip]:
         if (there.gap_share(by_prefill, by_step) > GAP_MARK) != over:
             moved = (("prefill", by_prefill, result.prefill.seconds), ("decode step", by_step, result.decode.step_seconds))
             of = [(name, factor * seconds) for name, factor, seconds in moved if factor != 1]
-            would = f"gap {'under' if over else 'over'} 20\u202f% of TTFT"
+            would = f"gap {'under' if over else 'over'} 20\u202f% of {FIRST}"
             yield Flip(would, end, tuple(name for name, _ in of), tuple(seconds for _, seconds in of))
 
 

@@ -106,7 +106,7 @@ class Scenario(Inputs):
     link_gbytes_per_s: Measured | None = Field(None, title="Measured bandwidth, GB/s a lane")
     """Your measured bandwidth of one lane, one direction, in place of the link's."""
     decode_batch: int = Field(1, ge=1, le=4096, title="Decode batch")
-    """Requests decoded together in one step."""
+    """Requests decoded together in one step, this one among them."""
 
     achieved: Annotated[float, Field(gt=0, le=1)] | None = Field(None, title="Achieved share of nominal")
     """Share of the link's nominal bandwidth that transfers reach; None is the link's."""

@@ -72,6 +72,15 @@ class TurnResult:
         }
 
 
+def decoded_beside(scenario: Scenario) -> int:
+    """Requests decoded beside a turn: those of the decode batch that are not the turn's own.
+
+    >>> decoded_beside(Scenario()), decoded_beside(Scenario(decode_batch=32, batch=2))
+    (0, 30)
+    """
+    return max(scenario.decode_batch - scenario.batch, 0)
+
+
 def agent_turn(scenario: Scenario, turn: Turn | None = None) -> TurnResult:
     """Serve an agent's next turn by each design.
 

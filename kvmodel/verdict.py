@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kvmodel.breakdown import transfer_terms
 from kvmodel.display import bytes_text, count_text, share_text, shared_time_unit, time_text
-from kvmodel.flips import GAP_MARK, Flip, flip_of
+from kvmodel.flips import FIRST, GAP_MARK, Flip, flip_of
 from kvmodel.handoff import handoff
 from kvmodel.parts import timeline_parts
 from kvmodel.plan import Plan, plan_of
@@ -91,15 +91,16 @@ def _answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation
         return (
             ("The handoff adds ", ""),
             (time_text(result.gap_seconds), "exposed", "gap_seconds"),
-            (f", {share_text(share)} of the request.", ""),
+            (f", {share_text(share)} of the whole request.", ""),
         )
     layered = handoff(plan_of(scenario, overlap="layer"), amounts)
+    otherwise = f"layer by layer decode would wait {time_text(layered.transfer.exposed_seconds)}"
+    if plan.engine.released_by == "prefill":
+        wait = (time_text(exposed), "exposed", "transfer.exposed_seconds")
+        return (("Nothing is hidden: after the first token, the second waits ", ""), wait, (f" for the wire; {otherwise}.", ""))
     unit = shared_time_unit(exposed, ttft)
-    return (
-        ("Nothing is hidden: ", ""),
-        (time_text(exposed, unit), "exposed", "transfer.exposed_seconds"),
-        (f" of {time_text(ttft, unit)} is the wire; layer by layer it would be {time_text(layered.transfer.exposed_seconds)}.", ""),
-    )
+    wait = (time_text(exposed, unit), "exposed", "transfer.exposed_seconds")
+    return (("Nothing is hidden: ", ""), wait, (f" of {time_text(ttft, unit)} to the first token is the wire; {otherwise}.", ""))
 
 
 def scenario_tokens(amounts: Amounts) -> float:
@@ -118,7 +119,7 @@ def _hidden(result: Evaluation, exposed: float, fixed: float, *, by_decode: bool
         return (
             (f"The bytes hide; the {time_text(fixed)} of fixed handoff does not, and it is ", ""),
             (share_text(share), "exposed", "gap_seconds"),
-            (" of TTFT.", ""),
+            (f" of {FIRST}.", ""),
         )
     if result.gap_share > GAP_MARK:
         return _late(result)
@@ -132,9 +133,9 @@ def _hidden(result: Evaluation, exposed: float, fixed: float, *, by_decode: bool
 
 def _late(result: Evaluation) -> Sentence:
     return (
-        ("Decode sees its first token ", ""),
+        ("Once prefill ends, decode waits for ", ""),
         (share_text(result.gap_share), "exposed", "gap_seconds"),
-        (" of TTFT after prefill ends: past the 20\u202f% mark.", ""),
+        (f" of {FIRST}: past the 20\u202f% mark.", ""),
     )
 
 

@@ -109,13 +109,13 @@ def test_the_gap_s_share_is_doubted_on_both_sides_of_its_mark() -> None:
     assert serial(both_low * 1.001).band_note == ""
     under = serial(both_low * 0.999)
     assert under.gap_share < 0.2
-    assert under.band_note.startswith("Gap over 20\u202f% of TTFT at the low end of the band: prefill ")
+    assert under.band_note.startswith("Gap over 20\u202f% of the first token's time at the low end of the band: prefill ")
     prefill_low = serial(bandwidth(e.prefill.low, e.decode.step_seconds) * 0.999)
-    assert prefill_low.verdict.endswith("; gap over 20\u202f% of TTFT at prefill's low end.")
+    assert prefill_low.verdict.endswith("; gap over 20\u202f% of the first token's time at prefill's low end.")
     both_high = bandwidth(e.prefill.high, e.decode.high)
     over = serial(both_high * 1.001)
     assert over.gap_share > 0.2
-    assert over.band_note.startswith("Gap under 20\u202f% of TTFT at the high end of the band: prefill ")
+    assert over.band_note.startswith("Gap under 20\u202f% of the first token's time at the high end of the band: prefill ")
     assert serial(both_high * 0.999).band_note == ""
 
 
@@ -124,7 +124,7 @@ def test_the_decode_step_alone_may_decide() -> None:
     size = e.kv.wire_bytes
     crossing = size / ((0.01 + e.decode.low) / 4) / 1e9
     result = serial(crossing * 0.999, prefill_seconds=0.01, decode_batch=64)
-    assert result.band_note.startswith("Gap over 20\u202f% of TTFT at the low end of the band: decode step ")
+    assert result.band_note.startswith("Gap over 20\u202f% of the first token's time at the low end of the band: decode step ")
     assert serial(crossing * 1.001, prefill_seconds=0.01, decode_batch=64).band_note == ""
 
 

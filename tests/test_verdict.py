@@ -33,12 +33,20 @@ def spaced(text: str) -> str:
     ("changes", "sentence"),
     [
         # 53.687 ms of 0.4 + 0.0537 + 500 x 0.02 = 10.4537 s: half a percent, as published
-        (MEASURED, "The handoff adds 53.7~ms, 0.514~% of the request."),
+        (MEASURED, "The handoff adds 53.7~ms, 0.514~% of the whole request."),
         ({"decode_held_tokens": 8192}, "Decode already holds this prompt: 0~B to move."),
         # the last of 80 layers: 0.671 ms
         ({**MEASURED, "overlap": "layer"}, "The wire hides behind prefill: of 53.7~ms on the link, decode waits for 0.671~ms."),
         # 2,684,354,560 B / 1.25 GB/s = 2.147 s; layer by layer 80 x - 79 c = 2.147 - 0.395
-        ({**MEASURED, "link": "ethernet-10"}, "Nothing is hidden: 2.15~s of 2.57~s is the wire; layer by layer it would be 1.75~s."),
+        (
+            {**MEASURED, "link": "ethernet-10"},
+            "Nothing is hidden: 2.15~s of 2.57~s to the first token is the wire; layer by layer decode would wait 1.75~s.",
+        ),
+        # where prefill releases the first token, the wire is no part of its time
+        (
+            {"prefill_seconds": 0.4, "link": "ethernet-10", "released_by": "prefill", "first_token": "prefill"},
+            "Nothing is hidden: after the first token, the second waits 2.15~s for the wire; layer by layer decode would wait 1.75~s.",
+        ),
         # 33.55 ms a layer behind 10 ms: (800 - 10) / 33.55 = 23 have crossed
         (
             {"prefill_seconds": 0.8, "link_gbytes_per_s": 1.0, "overlap": "layer"},
@@ -47,12 +55,12 @@ def spaced(text: str) -> str:
         # two chunks of 0.2 s, each 0.19 s on the wire: 0.19 of 0.61 s
         (
             {**MEASURED, "prompt_tokens": 4096, "chunk_tokens": 2048, "overlap": "chunk", "link_gbytes_per_s": 2048 * 327_680 / 0.19e9},
-            "Decode sees its first token 31.1~% of TTFT after prefill ends: past the 20~% mark.",
+            "Once prefill ends, decode waits for 31.1~% of the first token's time: past the 20~% mark.",
         ),
         # 4 ms of dispatch and admission; TTFT 0.4 + 0.02 + 4 ms and the last layer's
         (
             {"prefill_seconds": 0.3, "decode_step_seconds": 0.020, "overlap": "layer", "engine": "layerwise-push", "lanes": 8},
-            "The bytes hide; the 4.00~ms of fixed handoff does not, and it is 1.23~% of TTFT.",
+            "The bytes hide; the 4.00~ms of fixed handoff does not, and it is 1.23~% of the first token's time.",
         ),
         # 5 + 2 ms and 11 us, against 0.87 ms of bytes at 48 GB/s
         ({**MEASURED, "engine": "vllm-nixl", "prompt_tokens": 128}, "At 128 tokens the fixed cost, 7.01~ms, outweighs the bytes."),

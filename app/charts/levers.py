@@ -168,11 +168,11 @@ def levers_figure(addresses: Sequence[str] = (), count: int = COUNT) -> Figure:
     return Figure("levers", *layouts, "What would change the first token: the table lists each change")
 
 
-def applied_block(found: Sequence[Lever], addresses: Sequence[str]) -> dict[str, Any]:
-    """The same changes as links, for those who use no pointer."""
-    words: list[Any] = ["Apply "]
+def applied_block(found: Sequence[Lever], addresses: Sequence[str], told: str) -> dict[str, Any]:
+    """The same changes as links, for those who use no pointer, each with what it does as its title."""
+    words: list[Any] = ["Apply", block("span", " and compare", class_="kv-page-only"), ": "]
     for lever, address in zip(found, addresses, strict=True):
-        words += [*([" · "] if len(words) > 1 else []), block("a", lever.name, href=address)]
+        words += [*([" · "] if len(words) > 3 else []), block("a", lever.name, href=address, title=told)]
     return block("p", *words, class_="kv-note")
 
 
@@ -187,7 +187,7 @@ def _layout(addresses: Sequence[str], count: int, width: int) -> Spec:
         "marker": {"color": at("l.fill")},
         "hovertext": at("l.says"),
         "customdata": [["", address] for address in addresses],
-        "hovertemplate": "%{hovertext}<extra></extra>",
+        "hovertemplate": f"%{{hovertext}}{'<br>Click applies it' if addresses else ''}<extra></extra>",
     }
     axis = {"showticklabels": False, "zeroline": True, "zerolinecolor": colour("muted"), "fixedrange": True}
     names = {"tickvals": rows, "ticktext": at("l.names"), "ticklabelstandoff": 6, "tickfont": {"color": colour("body"), "size": 13}}

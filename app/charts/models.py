@@ -52,14 +52,17 @@ def kinds_of(spec: ModelSpec) -> str:
     return ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items(), key=lambda pair: -pair[1]))
 
 
-def models_block(scenario: Scenario, others: str) -> dict[str, Any]:
-    """The table; a name opens the page with that model and the rest of the scenario, `others` being its query without the model."""
+def models_block(scenario: Scenario, others: str, told: str) -> dict[str, Any]:
+    """The table; a name opens the page with that model and the rest of the scenario, `others` being its query without the model.
+
+    `told` says what following a link does.
+    """
     chosen = registry.find_model(scenario.model).id if isinstance(scenario.model, str) else ""
     heads = ("Model", "Layers keep", *(name for _, name in LENGTHS))
     head = block("tr", *(block("th", text, scope="col", class_="kv-wide" if i == 1 else "") for i, text in enumerate(heads)))
     rows = []
     for model, name, kinds, weights in weights_of_models(scenario.kv_dtype):
-        link = block("a", name, href="?" + "&".join(part for part in (f"model={model}", others) if part), target="_self")
+        link = block("a", name, href="?" + "&".join(part for part in (f"model={model}", others) if part), target="_self", title=told)
         cells = [block("td", link), block("td", kinds, class_="kv-wide"), *(block("td", bytes_text(b)) for b in weights)]
         rows.append(block("tr", *cells, class_="kv-chosen" if model == chosen else ""))
     table = block("table", block("thead", head), block("tbody", *rows), class_="kv-table kv-models")

@@ -14,7 +14,7 @@ from app.over import Over, evaluate_over
 from app.state import TURN_FIELDS, State
 from kvmodel import Evaluation
 from kvmodel.changes import InputChange, changes_over
-from kvmodel.compare import HEADLINES, FigurePair, first_token_terms, pairs_of, sentence_of
+from kvmodel.compare import HEADLINES, FigurePair, accuracy_text, first_token_terms, pairs_of, sentence_of
 from kvmodel.compare_turns import design_pairs, kept, turn_changes_over, turn_difference
 from kvmodel.display import MINUS, bytes_text, digits
 from kvmodel.evaluate import evaluate
@@ -25,6 +25,13 @@ SUM = ("ttft", "prefill", "exposed", "fixed", "step")
 """Figures of the sum that say their pinned value below."""
 OWN = "A configuration of your own stays in this session: the address, links and files do not carry this comparison."
 HOLLOW = "Hollow bars are the pinned scenario's."
+
+
+def applies_text(state: State) -> str:
+    """What a link of `State.applied` does."""
+    if state.keeps_pin():
+        return "Applies it; the pinned scenario stays pinned to compare"
+    return "Applies it" if state.is_own() else "Applies it; what was is pinned to compare"
 
 
 def pin_table(state: State, slider: str, values: tuple[int, ...]) -> Table:
@@ -108,16 +115,16 @@ def _signed(value: float) -> str:
 
 
 def pin_blocks(state: State, *, turn: bool) -> list[dict[str, Any]]:
-    """The sentence, what differs, what the pinned one says of itself, and the figures of both, folded."""
+    """The sentence, what differs, what the pinned one says of itself, what a format costs, and the figures of both, folded."""
     if state.pin is None:
         return []
-    own = [_block("p", OWN, look="kv-note")] if state.pin.is_own() or state.is_own() else []
+    notes = [accuracy_text(state.pin.scenario, state.scenario), OWN if state.pin.is_own() or state.is_own() else ""]
     lines = [
         _block("p", {"tag": "span", "parts": at("pin.sentence"), "children": []}, look="kv-pin-said"),
         pin_bars(),
         _block("p", at("pin.differs"), look="kv-note kv-one-line"),
         _block("p", f"The pinned one: {_verdict(state.pin, turn=turn)}", look="kv-note"),
-        *own,
+        *(_block("p", note, look="kv-note") for note in notes if note),
     ]
     head = ("", "Pinned", "Now", "Change")
     rows = [[title, *(at(f"pin.{part} {name}") for part in ("was", "now", "change"))] for name, title in _rows(turn=turn)]

@@ -16,8 +16,8 @@ from kvmodel.evaluate import amounts_of
 from kvmodel.handoff import handoff
 from kvmodel.plan import plan_of
 from kvmodel.results import pick
-from kvmodel.turn import designs
-from kvmodel.verdict import Sentence, plain, supposed
+from kvmodel.turn import decoded_beside, designs
+from kvmodel.verdict import LONGEST, Sentence, plain, supposed
 
 TITLES = {
     ("recompute", True): "Recompute and ship",
@@ -29,10 +29,9 @@ TITLES = {
 DRAWN = (("recompute", True), ("pull-back", True), ("pool", True), ("sticky", True))
 """Designs drawn as pictures, most bytes first."""
 BARS = (*DRAWN[:3], ("pool", False), DRAWN[3])
-NAMED = {"pull-back": "pulling back what is new", "pool": "sharing what is new"}
-"""What the sentence calls the designs it recommends."""
-SHORTLY = {"pull-back": "pull back", "pool": "share a pool"}
-"""The same beside sticky."""
+NAMED = {"pull-back": "pull back", "pool": "a shared pool"}
+"""What the designs that keep the history and stall nobody are called in a sentence."""
+KEPT = "Prefill keeps the history"
 SAME = 0.10
 """First tokens within this share of each other count as equal."""
 
@@ -45,6 +44,12 @@ class TurnRow:
 
     history: int
     delta: int
+    born: int
+    """Tokens of the history generated on decode."""
+    turns: int
+    """Turns served at once."""
+    beside: int
+    """Requests decoded beside them."""
     feasible: bool
     """Whether both sides hold the turn's whole prompt."""
     by_key: dict[Key, Design]
@@ -59,7 +64,13 @@ def turn_rows(state: State, field: str, values: Sequence[int]) -> list[TurnRow]:
     found = designs(plan, amounts, state.turn, history=history, delta=delta)
     full = [broadcast(design, column.shape) for design in found]
     fits = np.broadcast_to(handoff(plan, replace(amounts, prompt_tokens=history + delta)).feasible, column.shape)
-    return [TurnRow(int(history[i]), int(delta[i]), bool(fits[i]), {(d.id, d.warm): pick(d, i) for d in full}) for i in range(len(values))]
+    beside = decoded_beside(state.scenario)
+
+    def row(i: int, h: int, d: int) -> TurnRow:
+        by_key = {(design.id, design.warm): pick(design, i) for design in full}
+        return TurnRow(h, d, min(state.turn.generated_tokens, h), state.scenario.batch, beside, bool(fits[i]), by_key)
+
+    return [row(i, h, d) for i, (h, d) in enumerate(zip(history.tolist(), delta.tolist(), strict=True))]
 
 
 def broadcast(node: Any, shape: tuple[int, ...]) -> Any:
@@ -81,7 +92,7 @@ def turn_sentence(row: TurnRow) -> Sentence:
         least = "sticky moves the least" if sticky.unique_bytes < best.unique_bytes else "and move alike"
         return ((f"With {of}, all four designs finish within {spread} of each other; {least}.", ""),)
     if sticky.stall_seconds > 0:
-        return _weighed(best, sticky)
+        return _weighed(row, best, sticky)
     first = _cut(all_ship, best)
     if best.unique_bytes >= 0.98 * all_ship.unique_bytes:
         return (
@@ -89,11 +100,13 @@ def turn_sentence(row: TurnRow) -> Sentence:
             (bytes_text(best.unique_bytes), "wire", f"{best.id}.unique_bytes"),
             (f" move all the same, {first}.", ""),
         )
-    return (
-        (f"Keep the history where it is: {NAMED[best.id]} cuts ", ""),
-        (f"{bytes_text(all_ship.unique_bytes)} to {bytes_text(best.unique_bytes)}", "wire", f"{best.id}.unique_bytes"),
-        (f" and {first}.", ""),
-    )
+    cut = (f"{bytes_text(all_ship.unique_bytes)} to {bytes_text(best.unique_bytes)}", "wire", f"{best.id}.unique_bytes")
+    return _short_enough([((f"{head} ", ""), cut, (f", {first}.", "")) for head in _cuts(row, best)])
+
+
+def _short_enough(said: Sequence[Sentence]) -> Sentence:
+    """The first sentence that is short enough."""
+    return next((one for one in said if len(plain(one)) <= LONGEST), said[-1])
 
 
 def _best(row: TurnRow) -> Design:
@@ -106,18 +119,61 @@ def _cut(all_ship: Design, best: Design) -> str:
     return f"the first token from {time_text(all_ship.ttft_seconds, unit)} to {time_text(best.ttft_seconds, unit)}"
 
 
-def _weighed(best: Design, sticky: Design) -> Sentence:
-    """Sticky, which stalls those decoded beside the turn, against the best that does not."""
-    sooner = best.ttft_seconds - sticky.ttft_seconds
-    stall = time_text(sticky.stall_seconds)
-    if sooner >= sticky.stall_seconds:
-        beside = int(sooner / sticky.stall_seconds)
-        lost = f"the {stall} one neighbour loses" if beside == 1 else f"{count_text(beside)} neighbours lose at {stall} each"
-        saved = f" and saves {time_text(sooner)} on {SHORTLY[best.id]}, more than {lost}."
-        return (("Stay with the holder: sticky moves ", ""), (bytes_text(0), "wire"), (saved, ""))
-    compared = f"is {time_text(sooner)} sooner but" if sooner > 0 else f"takes {time_text(-sooner)} longer and"
-    head = f"Keep the history where it is: {SHORTLY[best.id]} in {time_text(best.ttft_seconds)}; sticky {compared} stalls each neighbour "
-    return ((head, ""), (stall, "decode"), (".", ""))
+def _way(row: TurnRow, best: Design) -> str:
+    """What stays on prefill and what moves in a design."""
+    if row.born >= row.history:
+        return "Prefill reads the whole history from the pool" if best.id == "pool" else "Prefill pulls back the whole history"
+    if best.id == "pool":
+        return f"{KEPT} and shares what is new"
+    some = f"{count_text(row.born)} token{'' if row.born == 1 else 's'}"
+    return f"{KEPT} and {f'pulls back {some}' if row.born else 'ships what is new'}"
+
+
+def _cuts(row: TurnRow, best: Design) -> tuple[str, ...]:
+    """The same as the beginning of what it cuts, the longest first."""
+    if row.born >= row.history:
+        return (f"{_way(row, best)} and cuts",)
+    head = f"{KEPT}: {NAMED[best.id]}"
+    return f"{head} moves {count_text(row.born + row.delta)} tokens and cuts", f"{head} cuts"
+
+
+def _weighed(row: TurnRow, best: Design, sticky: Design) -> Sentence:
+    """Sticky, which holds up those decoded beside the turn while it prefills, against the best that does not."""
+    sooner, lost = best.ttft_seconds - sticky.ttft_seconds, sticky.prefill_seconds
+    if sooner > 0 and row.turns * sooner >= row.beside * lost:
+        return (("Stay with the holder: sticky moves ", ""), (bytes_text(0), "wire"), (_saved(row, best, sooner, lost), ""))
+    head = f"{_way(row, best)}: {time_text(best.ttft_seconds)}; sticky "
+    if not row.beside:
+        return ((f"{head}takes ", ""), (time_text(-sooner), "prefill"), (" longer, even with nobody beside it.", ""))
+    head += f"is {time_text(sooner)} sooner but" if sooner > 0 else f"takes {time_text(-sooner)} longer and"
+    stall = (time_text(sticky.stall_seconds), "decode")
+    ends = (f" stalls {_neighbours(row.beside)} ", stall, " each." if row.beside > 1 else "."), (" stalls each neighbour ", stall, ".")
+    said: list[Sentence] = [((f"{head}{before}", ""), amount, (after, "")) for before, amount, after in ends]
+    return _short_enough(said)
+
+
+def _saved(row: TurnRow, best: Design, sooner: float, lost: float) -> str:
+    """What sticky saves, and that it is more than what those beside it lose."""
+    if not row.beside:
+        return f" and its first token is {time_text(sooner)} sooner than {NAMED[best.id]}; nobody is decoded beside it."
+    times = f"{count_text(row.turns)} × " if row.turns > 1 else ""
+    cost = f"{_neighbours(row.beside)} lose {time_text(lost)} each" if row.beside > 1 else f"one neighbour loses {time_text(lost)}"
+    return f" and saves {times}{time_text(sooner)} on {NAMED[best.id]}; {cost}."
+
+
+def _neighbours(count: int) -> str:
+    return f"{count_text(count)} neighbour{'' if count == 1 else 's'}"
+
+
+def _some(part: int, whole: int) -> str:
+    return "none" if not part else "all" if part == whole else count_text(part)
+
+
+def _held_text(row: TurnRow) -> str:
+    """What prefill is taken to hold of the history."""
+    if row.born >= row.history:
+        return ""
+    return f", {'the rest' if row.born else 'all of it'} still on prefill (assumed)"
 
 
 def turn_table(rows: Sequence[TurnRow]) -> Table:
@@ -127,6 +183,8 @@ def turn_table(rows: Sequence[TurnRow]) -> Table:
         "answer": [[list(part) for part in s] for s in sentences],
         "answer.text": [plain(s) for s in sentences],
         "setup": [f"{count_text(row.history)} tokens of history, {count_text(row.delta)} new" for row in rows],
+        "born": [f"{_some(row.born, row.history)} of the history generated on decode" for row in rows],
+        "held": [_held_text(row) for row in rows],
         "stall": [stall_text(row) for row in rows],
     }
 
@@ -136,10 +194,13 @@ def stall_text(row: TurnRow) -> str:
     seconds, all_ship, best = row.by_key["sticky", True].stall_seconds, row.by_key[DRAWN[0]], _best(row)
     if seconds:
         kept = f"{NAMED[best.id]} cuts {bytes_text(all_ship.unique_bytes)} to {bytes_text(best.unique_bytes)} and {_cut(all_ship, best)}"
-        return (
-            f"Sticky moves nothing, but the decode GPUs run the prefill, and every request batched with it waits {time_text(seconds)}: "
-            f"alone on its GPUs it costs nobody. Against recomputing all, {kept}."
-        )
+        return f"Sticky moves nothing: the decode GPUs run the prefill. {_waits_text(row, seconds)} Against recomputing all, {kept}."
     share = row.delta / (row.history + row.delta)
     why = f"{share_text(share)} of the prompt are new" if share >= LOCAL_PREFILL_SHARE else f"{count_text(row.delta)} tokens are new"
     return f"Sticky does not prefill on decode here, because {why}: the turn goes through the prefill side like pull back."
+
+
+def _waits_text(row: TurnRow, seconds: float) -> str:
+    if row.beside:
+        return f"Each of the {_neighbours(row.beside)} decoded beside it waits {time_text(seconds)}."
+    return f"Nobody is decoded beside it here; in a larger decode batch each neighbour would wait {time_text(seconds)}."

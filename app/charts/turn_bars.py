@@ -51,7 +51,7 @@ def bars_table(rows: Sequence[TurnRow], pinned: TurnRow | None = None) -> Table:
 def _frame(row: TurnRow, others: Sequence[Design]) -> dict[str, Any]:
     found = [row.by_key[key] for key in BARS]
     unit = shared_time_unit(*(d.ttft_seconds for d in found))
-    stalls = [f"  stalls its neighbours {time_text(d.stall_seconds)}" if d.stall_seconds else "" for d in found]
+    stalls = [f"  stalls its neighbours {time_text(d.stall_seconds)}" if d.stall_seconds and row.beside else "" for d in found]
     frame: dict[str, Any] = {
         "t.ttft_text": [f"\u2002<b>{time_text(d.ttft_seconds, unit)}</b>{stall}" for d, stall in zip(found, stalls, strict=True)],
         "t.bytes_text": [f"\u2002<b>{bytes_text(d.unique_bytes)}</b>" for d in found],

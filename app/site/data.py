@@ -40,14 +40,15 @@ def _bare(view: dict[str, Any]) -> dict[str, Any]:
 
 
 def still(spec: Any) -> Any:
-    """A text block whose numbers are text, and not buttons that open their explanations."""
+    """A text block whose numbers and inputs are text, and not buttons that open them; its links do not pin what was, nor say so."""
     if isinstance(spec, list):
         return [still(item) for item in spec]
     if not isinstance(spec, dict):
         return spec
-    if "data-explain" in spec:
+    if "data-explain" in spec or "data-open" in spec:
         return {"tag": "span", "children": still(spec["children"])}
-    return {key: still(value) for key, value in spec.items() if key != "data-explains"}
+    pins = str(spec.get("href", "")).startswith("?")
+    return {key: still(value) for key, value in spec.items() if key != "data-explains" and not (pins and key == "title")}
 
 
 def packed(data: dict[str, Any]) -> bytes:

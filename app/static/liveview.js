@@ -80,7 +80,7 @@ function element(spec, watch) {
     watch.push(look => { node.data = String(fill(spec, look, {})); });
     return node;
   }
-  if ("data-explain" in spec && !store.explains) spec = { children: spec.children }; // a number that opens nothing here
+  if (("data-explain" in spec || "data-open" in spec) && !store.explains) spec = { children: spec.children }; // it opens nothing here
   const node = document.createElement(spec.tag ?? "span");
   for (const [name, value] of Object.entries(spec)) {
     if (!ATTRIBUTES.has(name) && !name.startsWith("aria-") && !name.startsWith("data-")) continue;

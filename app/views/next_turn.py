@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from app.charts import flow, turn, turn_bars
 from app.charts.pinned import HOLLOW
@@ -12,14 +13,18 @@ from app.live import Board, block, first
 from app.state import State
 from app.views import frame
 from app.views.frame import Form
+from app.views.opens import opening
 from kvmodel.display import count_text
 from kvmodel.plan import plan_of
+from kvmodel.scenario import Scenario
+from kvmodel.turn import decoded_beside
 
 DASHED = "Dashed arrows are the pinned turn's where they are others, to the same scale. "
 SLIDERS = ("delta_tokens", "history_tokens")
 NOTE = (
-    "Orange edges are KV, as wide as their bytes; thin grey edges are text. A cold pool is what serving the turn on any worker "
-    "costs. Times add up prefill, transfers that nothing hides, and the first decode step."
+    "Orange edges are KV, as wide as their bytes; thin grey edges are text. Pull back and the shared pool suppose that prefill still "
+    "holds the history but for what decode generated; recompute and the cold pool, which is what serving the turn on any worker costs, "
+    "that it holds none. Times add up prefill, transfers that nothing hides, and the first decode step."
 )
 
 
@@ -42,7 +47,7 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     hollow = [] if pinned is None else [block("p", DASHED, HOLLOW, class_="kv-note")]
     texts = [*hollow, block("p", at("stall"), class_="kv-note"), block("p", NOTE, class_="kv-note")]
     board.view("bars_view", [turn_bars.bars_figure(pinned=state.pin is not None), *texts], now, later=True)
-    frame.describe_answer(board, state, block("p", at("setup"), setup_text(state), class_="kv-setup"), now)
+    frame.describe_answer(board, state, setup_block(state), now)
     return board
 
 
@@ -60,9 +65,20 @@ def _pinned(state: State) -> turn.TurnRow | None:
     return turn.turn_rows(pin, "delta_tokens", (pin.turn.delta_tokens,))[0] if pin else None
 
 
+def setup_block(state: State) -> dict[str, Any]:
+    """The turn's setup in words; those that say a folded input open it."""
+    born, beside = opening("generated_tokens", at("born")), opening("decode_batch", beside_text(state.scenario))
+    return block("p", at("setup"), "; ", born, at("held"), "; ", beside, setup_text(state), class_="kv-setup")
+
+
+def beside_text(scenario: Scenario) -> str:
+    """Who is decoded beside the turn."""
+    count = decoded_beside(scenario)
+    return f"{count_text(count)} request{'' if count == 1 else 's'} decoded beside it" if count else "nobody decoded beside it"
+
+
 def setup_text(state: State) -> str:
     """The rest of the turn's setup in words."""
     plan = plan_of(state.scenario)
-    born = min(state.turn.generated_tokens, state.turn.history_tokens)
     carried = f"{frame.link_text(state.scenario)}, {frame.engine_text(state.scenario)}"
-    return f"; {count_text(born)} of the history generated on decode; {plan.model.name}, KV in {plan.kv_dtype}, {carried}"
+    return f"; {plan.model.name}, KV in {plan.kv_dtype}, {carried}"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import streamlit as st
 
 from app import controls
 from app.charts import ghost, levers, request, timeline
-from app.charts.pinned import pin_table
+from app.charts.pinned import applies_text, pin_table
 from app.charts.pins import bars
 from app.charts.spec import Table, at
 from app.live import Board, block, first
@@ -86,14 +85,12 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     )
     board.view("sum_view", [request.sum_block(one, pinned=state.pin is not None)], now)
     found = levers.ranked(one.scenario)
-    addresses = (
-        [] if state.is_own() else [f"?{replace(state, scenario=state.scenario.with_changes(**one.changes)).query()}" for one in found]
-    )
+    addresses, told = [] if state.is_own() else [f"?{state.applied(**one.changes).query()}" for one in found], applies_text(state)
     changes, names = levers.levers_figure(addresses), tuple(lever.name for lever in found)
     hollow = [block("p", bars.LEVERS, class_="kv-note")] if state.pin else []
     if state.pin:
         changes = bars.with_levers_pin(changes, state.scenario, state.pin.scenario, names)
-    applied = [levers.applied_block(found, addresses)] if addresses else []
+    applied = [levers.applied_block(found, addresses, told)] if addresses else []
     board.view(
         "levers_view", [block("h2", "What would change the first token", class_="kv-h2"), changes, *hollow, *applied], now, later=True
     )

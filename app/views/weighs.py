@@ -8,6 +8,7 @@ from typing import Any
 from app import controls, own_config
 from app.charts import models, weighs
 from app.charts.curves import pinned_curves
+from app.charts.pinned import applies_text
 from app.charts.pins import bars
 from app.charts.spec import Figure, Table, at
 from app.live import Board, at_value, block
@@ -62,12 +63,12 @@ def _layers(state: State) -> Figure:
 
 def every_model(state: State) -> list[dict[str, Any]]:
     """The other models by what the same prompts weigh in them; own configurations stay out of links."""
-    others = "&".join(part for part in state.query().split("&") if not part.startswith("model="))
+    others = "&".join(part for part in state.applied().query().split("&") if not part.startswith("model="))
     title = block("h2", "Every model", class_="kv-h2")
     return [
         title,
         block("p", MODELS_NOTE.format(dtype=state.scenario.kv_dtype), class_="kv-note"),
-        models.models_block(state.scenario, others),
+        models.models_block(state.scenario, others, applies_text(state)),
     ]
 
 

@@ -93,6 +93,20 @@ def test_a_configuration_of_ones_own_is_pinned_in_the_session_alone():
     assert "--against" not in shared
 
 
+def test_applying_a_lever_compares_with_what_was_and_never_carries_a_configuration_of_ones_own():
+    view = VIEWS["one-request"].at(State()).views["levers_view"]
+    link = next(child for child in view["items"][-1]["children"] if isinstance(child, dict) and child["children"] == ["FP8 KV"])
+    assert (link["href"], link["title"]) == ("?kv_dtype=fp8&pin=defaults", "Applies it; what was is pinned to compare")
+    said = VIEWS["one-request"].at(linked(link["href"][1:])).views["pinned_view"]["now"]
+    assert "".join(part[0] for part in said["pin.sentence"]).startswith("KV dtype fp8 in place of bf16: 2.00× fewer bytes cross")
+    assert said["pin.bar.was.text"] != said["pin.bar.now.text"]
+    assert said["pin.change memory.decode.batch_fits"].endswith("×")
+    assert "Only this one is in FP8. Lossy" in json.dumps(VIEWS["one-request"].at(linked(link["href"][1:])).views["pinned_view"]["items"])
+    own = State(Scenario(model=find_model("llama-3-70b").model_copy(update={"id": "own", "name": "Your model"})))
+    assert own.applied(model="llama-3.1-8b").query() == "model=llama-3.1-8b"
+    assert State(pin=own).applied(batch=2).query() == "batch=2&pin=defaults"  # a link cannot carry the pin, so what was is pinned
+
+
 def test_ones_own_model_can_be_pinned_left_and_swapped_back():
     page = AppTest.from_function(view, default_timeout=60).run()
     page.text_area(key="own_text").input(json.dumps(CONFIG)).run()
@@ -250,6 +264,8 @@ def test_the_command_line_compares(capsys):
     printed = capsys.readouterr().out
     assert "KV dtype fp8 in place of bf16: 2.00× fewer bytes cross" in printed
     assert "Pinned: The handoff adds 53.7\u202fms" in printed
+    assert "Requests that fit on decode" in printed
+    assert printed.rstrip().splitlines()[-1].startswith("Only this one is in FP8. Lossy")
     assert main(["evaluate", "--kv-dtype", "fp8", "--against", "defaults", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["compare"]
     assert found["inputs"] == [{"name": "kv_dtype", "pinned": "bf16", "this": "fp8"}]

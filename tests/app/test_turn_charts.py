@@ -1,15 +1,21 @@
 """Charts of an agent's turn as values."""
 
+import json
 import math
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from app.charts import flow, turn, turn_bars
 from app.charts.spec import fill
 from app.over import token_positions
 from app.palette import LIGHT
+from app.site.data import still
 from app.state import State
+from app.views import next_turn
 from kvmodel import Scenario, Turn
+from tests.strategies import scenarios
 
 TURN = Turn(history_tokens=30_000, delta_tokens=2_000, generated_tokens=500)
 
@@ -87,18 +93,45 @@ def test_bars_of_a_turn_are_as_long_as_their_bytes_and_stay_in_their_panel():
         assert len(set(bars["y"])) == len(turn.BARS) * (1 if panels.tops[0] == panels.tops[1] else 2)
 
 
-def test_the_turn_answers_with_a_design_and_what_it_saves():
-    values, rows = turn_rows()
-    table, i = turn.turn_table(rows), values.index(2_000)
-    assert table["answer.text"][i].startswith(
-        "Keep the history where it is: pull back in 157\u202fms; sticky is 26.6\u202fms sooner but stalls"
-    )
-    assert "pulling back what is new cuts 10.5\u202fGB to 819\u202fMB" in table["stall"][i]
+@pytest.mark.parametrize(
+    ("fields", "answer", "note"),
+    [
+        (
+            {},
+            "Stay with the holder: sticky moves 0~B and its first token is 26.6~ms sooner than pull back; "
+            "nobody is decoded beside it.",
+            "Nobody is decoded beside it here; in a larger decode batch each neighbour would wait 131~ms.",
+        ),
+        (
+            {"decode_batch": 32},
+            "Prefill keeps the history and pulls back 500 tokens: 173~ms; sticky is 42.5~ms sooner but stalls 31 neighbours 131~ms each.",
+            "Each of the 31 neighbours decoded beside it waits 131~ms.",
+        ),
+        (
+            {"link": "ethernet-25", "decode_batch": 3},
+            "Stay with the holder: sticky moves 0~B and saves 274~ms on pull back; 2 neighbours lose 131~ms each.",
+            "pull back cuts 10.5~GB to 819~MB",
+        ),
+        (
+            {"turn": TURN.model_copy(update={"delta_tokens": 4_000})},
+            "Prefill keeps the history: pull back moves 4,500 tokens and cuts 11.1~GB to 1.47~GB, the first token from 1.90~s to 0.288~s.",
+            "4,000 tokens are new",
+        ),
+    ],
+)  # fmt: skip
+def test_the_turn_answers_with_a_design_what_moves_where_and_who_is_decoded_beside_it(fields, answer, note):
+    asked = fields.pop("turn", TURN)
+    [row] = turn.turn_rows(State(Scenario(**fields), asked), "delta_tokens", (asked.delta_tokens,))
+    table = turn.turn_table([row]) | turn_bars.bars_table([row])
+    assert table["answer.text"][0] == answer.replace("~", "\u202f")
+    assert note.replace("~", "\u202f") in table["stall"][0]
+    assert any("stalls its neighbours" in text for text in table["t.ttft_text"][0]) is ("decode_batch" in fields)
 
 
+@pytest.mark.parametrize("batch", [1, 2, 8, 256])
 @pytest.mark.parametrize("fields", [{}, {"link": "ethernet-25"}, {"decode_accelerator": "h20"}, {"link": "wan-100", "engine": "vllm-nixl"}])
-def test_sticky_is_weighed_by_what_it_saves_against_what_its_neighbours_lose(fields):
-    rows = turn_rows(**fields)[1]
+def test_sticky_is_weighed_by_what_it_saves_against_what_its_neighbours_lose(fields, batch):
+    rows = turn_rows(**fields, decode_batch=batch)[1]
     weighed = 0
     for row, text in zip(rows, turn.turn_table(rows)["answer.text"], strict=True):
         sticky = row.by_key["sticky", True]
@@ -106,10 +139,42 @@ def test_sticky_is_weighed_by_what_it_saves_against_what_its_neighbours_lose(fie
         assert len(text.removeprefix("If this could run: ")) <= 125
         if sticky.stall_seconds and "all four designs" not in text:
             weighed += 1
-            assert ("Stay with the holder" in text) == (min(others) - sticky.ttft_seconds >= sticky.stall_seconds)
+            saved = min(others) - sticky.ttft_seconds
+            assert ("Stay with the holder" in text) == (saved > 0 and saved >= (batch - 1) * sticky.stall_seconds)
+            assert ("nobody" in text) == (batch == 1)
         else:
             assert "neighbour" not in text
     assert weighed > 10
+
+
+@pytest.mark.parametrize(
+    ("history", "generated", "born", "held"),
+    [
+        (30_000, 500, "500 of the history generated on decode", ", the rest still on prefill (assumed)"),
+        (30_000, 0, "none of the history generated on decode", ", all of it still on prefill (assumed)"),
+        (30_000, 40_000, "all of the history generated on decode", ""),
+    ],
+)
+def test_the_setup_says_what_prefill_is_taken_to_hold_and_opens_its_inputs(history, generated, born, held):
+    state = State(Scenario(decode_batch=8), Turn(history_tokens=history, generated_tokens=generated))
+    view = next_turn.picture(state).views["answer_view"]
+    assert (view["now"]["born"], view["now"]["held"]) == (born, held)
+    asks = "pulls back the whole history" if generated > history else "pulls back 500" if generated else "ships what is new"
+    assert asks in view["say"]
+    opens = {child["data-open"]: child["children"] for child in view["items"][1]["children"] if "data-open" in child}
+    assert list(opens) == ["text_generated_tokens", "text_decode_batch"]
+    assert opens["text_decode_batch"] == ["7 requests decoded beside it"]
+    copied = json.dumps(still(view["items"]))
+    assert "7 requests decoded beside it" in copied
+    assert "data-open" not in copied
+
+
+@given(scenarios(longest=4096), st.integers(0, 200_000), st.integers(1, 4_000), st.integers(0, 200_000))
+@settings(max_examples=25)
+def test_every_answer_on_a_turn_is_short(scenario, history, delta, generated):
+    state = State(scenario, Turn(history_tokens=history, delta_tokens=delta, generated_tokens=generated))
+    text = turn.turn_table(turn.turn_rows(state, "delta_tokens", (delta,)))["answer.text"][0]
+    assert len(text.removeprefix("If this could run: ")) <= 125, text
 
 
 def said(history, delta, **fields):
@@ -131,4 +196,4 @@ def test_a_turn_with_nothing_to_keep_does_not_claim_to_save():
 def test_sticky_routing_says_which_of_its_limits_a_turn_passes():
     assert "76.9\u202f% of the prompt are new" in said(600, 2_000)[1]
     assert "4,096 tokens are new" in said(30_000, 4_096)[1]
-    assert "waits" in said(30_000, 2_000)[1]
+    assert "would wait" in said(30_000, 2_000)[1]

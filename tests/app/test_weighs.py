@@ -11,6 +11,7 @@ from app.charts.spec import fill
 from app.over import evaluate_over, token_positions
 from app.palette import LIGHT
 from app.state import State
+from app.views.weighs import every_model
 from kvmodel import BadConfigError, Scenario, evaluate, parse_model_config, registry
 from tests.app.test_page import views
 from tests.configs import QWEN3
@@ -271,9 +272,11 @@ def test_every_model_is_in_the_table_with_its_exact_bytes_and_a_link():
 
 
 def test_a_models_link_keeps_the_rest_of_the_scenario_and_the_chosen_one_is_marked():
-    text = json.dumps(models.models_block(Scenario(link="ethernet-25"), "link=ethernet-25"))
+    text = json.dumps(models.models_block(Scenario(link="ethernet-25"), "link=ethernet-25", "Applies it"))
     assert '"href": "?model=deepseek-v3&link=ethernet-25"' in text
     assert text.count("kv-chosen") == 1
+    linked = json.dumps(every_model(State(Scenario(link="ethernet-25"))))
+    assert '"href": "?model=deepseek-v3&link=ethernet-25&pin=link%3Dethernet-25"' in linked
 
 
 def test_a_dtype_that_only_latents_have_leaves_the_other_models_out():

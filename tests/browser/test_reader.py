@@ -88,7 +88,7 @@ def test_presets_open_at_the_head_and_lead_to_their_views(phone):
         "Same node, NVLink", "An agent at 150k tokens",
     }  # fmt: skip
     links.filter(has_text="An agent at 150k tokens").click()
-    page.locator("h1", has_text="neighbour").wait_for()
+    page.locator("h1", has_text="Stay with the holder").wait_for()
     assert "/next-turn?model=" in page.url
     assert "beyond its stated context" not in page.locator(".kv-setup").inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
@@ -120,6 +120,29 @@ def test_the_engine_is_a_click_away_and_says_what_another_costs(reader):
     page.get_by_role("link", name="with vLLM NIXL").click()
     page.wait_for_url(lambda url: "engine=vllm-nixl" in url)
     page.locator(".kv-setup", has_text="vLLM NIXL · Change engine").wait_for()
+
+
+def test_applying_a_change_shows_what_was_beside_what_is(reader):
+    page = at(reader, "/")
+    page.get_by_role("link", name="FP8 KV").click()
+    page.wait_for_url(lambda url: "kv_dtype=fp8&pin=defaults" in url)
+    page.locator(".kv-pin-said", has_text="KV dtype fp8 in place of bf16").wait_for()
+    assert page.locator(".kv-pin-bar > span").all_inner_texts() == ["Pinned: KV dtype bf16", "Now: KV dtype fp8"]
+    box = page.locator(".st-key-pin_box")
+    assert "Only this one is in FP8. Lossy" in box.inner_text()
+    box.locator("summary", has_text="Both in figures").click()
+    assert re.search(r"Requests that fit on decode\s+164\s+327\s+\+163, 1.99×", box.inner_text())
+
+
+def test_words_of_a_turns_setup_open_the_inputs_they_stand_for(reader):
+    page = at(reader, "/next-turn")
+    for words, field in (("500 of the history generated on decode", "generated_tokens"), ("nobody decoded beside it", "decode_batch")):
+        page.get_by_role("button", name=words).click()
+        page.locator(f".st-key-text_{field} input:focus").wait_for()
+    page.locator(".st-key-text_decode_batch input").fill("32")
+    page.keyboard.press("Enter")
+    page.locator("h1", has_text="stalls 31 neighbours").wait_for()
+    assert "31 requests decoded beside it" in page.locator(".kv-setup").inner_text()
 
 
 def test_a_number_typed_beside_a_slider_moves_it_and_a_comma_is_named(browser, address):
