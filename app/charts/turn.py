@@ -140,6 +140,8 @@ def _cuts(row: TurnRow, best: Design) -> tuple[str, ...]:
 def _weighed(row: TurnRow, best: Design, sticky: Design) -> Sentence:
     """Sticky, which holds up those decoded beside the turn while it prefills, against the best that does not."""
     sooner, lost = best.ttft_seconds - sticky.ttft_seconds, sticky.prefill_seconds
+    if sooner > 0 and not row.beside and row.turns * sooner < lost:
+        return _tipped(best, sooner, lost)
     if sooner > 0 and row.turns * sooner >= row.beside * lost:
         return (("Stay with the holder: sticky moves ", ""), (bytes_text(0), "wire"), (_saved(row, best, sooner, lost), ""))
     head = f"{_way(row, best)}: {time_text(best.ttft_seconds)}; sticky "
@@ -149,6 +151,14 @@ def _weighed(row: TurnRow, best: Design, sticky: Design) -> Sentence:
     stall = (time_text(sticky.stall_seconds), "decode")
     ends = (f" stalls {_neighbours(row.beside)} ", stall, " each." if row.beside > 1 else "."), (" stalls each neighbour ", stall, ".")
     said: list[Sentence] = [((f"{head}{before}", ""), amount, (after, "")) for before, amount, after in ends]
+    return _short_enough(said)
+
+
+def _tipped(best: Design, sooner: float, lost: float) -> Sentence:
+    """Sticky with nobody beside it, and what the first neighbour would make of that."""
+    head = f"Alone, sticky is {time_text(sooner)} sooner than {NAMED[best.id]} and moves "
+    ends = [f"; one neighbour, who would wait {time_text(lost)}, tips it{to}." for to in (f" to {NAMED[best.id]}", "")]
+    said: list[Sentence] = [((head, ""), (bytes_text(0), "wire"), (end, "")) for end in ends]
     return _short_enough(said)
 
 
@@ -174,6 +184,12 @@ def _held_text(row: TurnRow) -> str:
     if row.born >= row.history:
         return ""
     return f", {'the rest' if row.born else 'all of it'} still on prefill (assumed)"
+
+
+def first_token_text(row: TurnRow) -> str:
+    """How soon the first token comes where the history is kept and nobody stalls."""
+    best = _best(row)
+    return f"{NAMED[best.id]} takes {time_text(best.ttft_seconds)}"
 
 
 def turn_table(rows: Sequence[TurnRow]) -> Table:
@@ -202,5 +218,6 @@ def stall_text(row: TurnRow) -> str:
 
 def _waits_text(row: TurnRow, seconds: float) -> str:
     if row.beside:
-        return f"Each of the {_neighbours(row.beside)} decoded beside it waits {time_text(seconds)}."
-    return f"Nobody is decoded beside it here; in a larger decode batch each neighbour would wait {time_text(seconds)}."
+        who = "The neighbour" if row.beside == 1 else f"Each of the {_neighbours(row.beside)}"
+        return f"{who} decoded beside it waits {time_text(seconds)}."
+    return f"Nobody is decoded beside it: the decode batch is no larger. In a larger one each neighbour would wait {time_text(seconds)}."

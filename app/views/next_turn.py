@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from app.charts import flow, turn, turn_bars
@@ -11,7 +12,7 @@ from app.charts.pins import flow as flow_pin
 from app.charts.spec import Table, at
 from app.live import Board, block, first
 from app.state import State
-from app.views import frame
+from app.views import frame, offers
 from app.views.frame import Form
 from app.views.opens import opening
 from kvmodel.display import count_text
@@ -47,7 +48,7 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     hollow = [] if pinned is None else [block("p", DASHED, HOLLOW, class_="kv-note")]
     texts = [*hollow, block("p", at("stall"), class_="kv-note"), block("p", NOTE, class_="kv-note")]
     board.view("bars_view", [turn_bars.bars_figure(pinned=state.pin is not None), *texts], now, later=True)
-    frame.describe_answer(board, state, setup_block(state), now)
+    frame.describe_answer(board, state, setup_block(state), now, beside=offers.other_offer(state))
     return board
 
 
@@ -56,7 +57,12 @@ def tables(state: State, name: str, values: tuple[int, ...], _: Form = None) -> 
     rows = turn.turn_rows(state, name, values)
     pinned = _pinned(state)
     table = turn.turn_table(rows) | flow.flow_table(rows, pinned) | turn_bars.bars_table(rows, pinned)
-    return table | (flow_pin.flow_pin_table(pinned, rows) if pinned else {})
+    table |= flow_pin.flow_pin_table(pinned, rows) if pinned else {}
+    other = offers.other_engine(state.scenario)
+    if other is None:
+        return table
+    first_tokens = [turn.first_token_text(row) for row in turn.turn_rows(replace(state, scenario=other), name, values)]
+    return table | offers.worded(other, first_tokens)
 
 
 def _pinned(state: State) -> turn.TurnRow | None:

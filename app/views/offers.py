@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -48,7 +49,12 @@ def other_table(over: Over) -> Table:
     if other is None:
         return {}
     waits = np.broadcast_to(sweep(other, **{over.field: np.asarray(over.values)}).gap_seconds, len(over.values))
-    return {"o.wait": [f"with {registry.engines()[OTHER].name} decode waits {time_text(v)}" for v in waits.tolist()]}
+    return worded(other, [f"decode waits {time_text(v)}" for v in waits.tolist()])
+
+
+def worded(other: Scenario, said: Sequence[str]) -> Table:
+    """What an engine makes of it, over a slider's positions."""
+    return {"o.said": [f"with {registry.engines()[other.engine].name} {one}" for one in said]}
 
 
 def hiding_block(state: State) -> dict[str, Any]:
@@ -68,12 +74,12 @@ def hiding_table(scenario: Scenario, name: str, values: tuple[int, ...]) -> Tabl
 
 
 def other_offer(state: State) -> list[dict[str, Any]]:
-    """The other engine's wait, a link to it."""
+    """What the other engine makes of it, a link to it."""
     other = other_engine(state.scenario)
     if other is None or state.is_own():
         return []
     query = replace(state, scenario=other).query()
-    return [block("span", "; ", block("a", at("o.wait"), href=f"?{query}"), class_="kv-page-only")]
+    return [block("span", "; ", block("a", at("o.said"), href=f"?{query}"), class_="kv-page-only")]
 
 
 def model_offer(state: State, slider: str) -> list[dict[str, Any]]:

@@ -4,10 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.charts import turn
 from app.charts.hiding import Reach, condition_text, hiding_table, reach_over
 from app.state import State
-from app.views import critical_length, interconnects, offers
+from app.views import critical_length, interconnects, next_turn, offers
 from kvmodel import Scenario, evaluate, registry
+from kvmodel.display import time_text
 from kvmodel.results import Evaluation
 
 NICS = [link for link in registry.links().values() if link.scope != "same-node"]
@@ -82,3 +84,13 @@ def test_the_line_stands_below_the_answer_and_leads_to_the_other_engine(view):
     assert "link=ethernet-100" in link["href"]
     assert picture.views["answer_view"]["now"]["h.where"] == "on Ethernet 100 or faster"
     assert not any(isinstance(c, dict) and c["tag"] == "span" for c in offers.hiding_block(State(Scenario(engine="vllm-nixl")))["children"])
+
+
+def test_the_next_turn_says_what_another_engine_would_make_of_it():
+    state = State(Scenario())
+    now = next_turn.picture(state).views["answer_view"]["now"]
+    other = State(state.scenario.with_changes(engine="vllm-nixl"))
+    row = turn.turn_rows(other, "delta_tokens", (state.turn.delta_tokens,))[0]
+    least = min(row.by_key["pull-back", True].ttft_seconds, row.by_key["pool", True].ttft_seconds)
+    assert now["o.said"] == f"with vLLM NIXL pull back takes {time_text(least)}"
+    assert "o.said" not in next_turn.picture(other).views["answer_view"]["now"]

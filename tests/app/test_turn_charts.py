@@ -98,9 +98,8 @@ def test_bars_of_a_turn_are_as_long_as_their_bytes_and_stay_in_their_panel():
     [
         (
             {},
-            "Stay with the holder: sticky moves 0~B and its first token is 26.6~ms sooner than pull back; "
-            "nobody is decoded beside it.",
-            "Nobody is decoded beside it here; in a larger decode batch each neighbour would wait 131~ms.",
+            "Alone, sticky is 26.6~ms sooner than pull back and moves 0~B; one neighbour, who would wait 131~ms, tips it to pull back.",
+            "In a larger one each neighbour would wait 131~ms.",
         ),
         (
             {"decode_batch": 32},
@@ -140,8 +139,12 @@ def test_sticky_is_weighed_by_what_it_saves_against_what_its_neighbours_lose(fie
         if sticky.stall_seconds and "all four designs" not in text:
             weighed += 1
             saved = min(others) - sticky.ttft_seconds
-            assert ("Stay with the holder" in text) == (saved > 0 and saved >= (batch - 1) * sticky.stall_seconds)
-            assert ("nobody" in text) == (batch == 1)
+            for_sticky = saved > 0 and saved >= (batch - 1) * sticky.stall_seconds
+            tipped = batch == 1 and 0 < saved < sticky.stall_seconds
+            assert ("Stay with the holder" in text) == (for_sticky and not tipped)
+            assert ("Alone, sticky is" in text) == tipped
+            assert tipped <= ("one neighbour, who would wait" in text)
+            assert ("nobody" in text) <= (batch == 1)
         else:
             assert "neighbour" not in text
     assert weighed > 10

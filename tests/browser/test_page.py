@@ -9,7 +9,7 @@ pytestmark = pytest.mark.browser
 VIEWS = {
     "/": "The handoff adds 53.7",
     "/critical-length": "On InfiniBand NDR 400",
-    "/next-turn": "Stay with the holder",
+    "/next-turn": "Alone, sticky is",
     "/wire": "Decode waits 53.7",
     "/interconnects": "NDR 400 carries no prompt of 8,192 tokens in one decode step",
     "/sensitivity": "Prompt length moves the first token most, −19",
