@@ -17,6 +17,7 @@ SENDS: dict[Overlap, str] = {
     "layer-both": "layer by layer to a decode that computes along",
 }
 """How an engine sends whose own overlap this is."""
+NONE = "No engine here sends so of its own."
 ALL = 3
 """Names that are said beside a what-if; of more, the others are counted and named behind the count."""
 
@@ -32,7 +33,7 @@ def overlap_line(scenario: Scenario) -> dict[str, Any]:
     chosen: Overlap = scenario.overlap or engine.overlap
     names = engines_with(chosen)
     if engine.overlap == chosen or engine.id == "ideal":
-        return block("p", *_whose(f"{chosen} is how", names, len(names)), class_="kv-overlap")
+        return block("p", *(_whose(f"{chosen} is how", names, len(names)) if names else [f"{chosen}: n{NONE[1:]}"]), class_="kv-overlap")
     said = f"{engine.name} sends {SENDS[engine.overlap]}: {chosen} is a what-if here. "
     return block("p", said, *_whose("It is how", names, ALL), class_="kv-overlap")
 
@@ -40,7 +41,7 @@ def overlap_line(scenario: Scenario) -> dict[str, Any]:
 def _whose(head: str, names: list[str], most: int) -> list[Any]:
     """A sentence on the engines that send so; of more than `most` and one, the others are counted."""
     if not names:
-        return [f"{head} no engine here sends of its own."]
+        return [NONE]
     said, rest = (names[:most], names[most:]) if len(names) > most + 1 else (names, [])
     last = block("abbr", f"{len(rest)} more", title=", ".join(rest)) if rest else said[-1]
     before = ", ".join(said if rest else said[:-1])
