@@ -13,6 +13,7 @@ from app.charts.matrices import group_of, kinds_of
 from app.charts.measured import ALL, YOURS, engines_measured, links_measured
 from app.live import block, static_block
 from app.over import nearest, positions_of
+from app.overlap_words import overlap_line
 from app.reading import ARRIVED, KNOBS, MORE, MORE_BESIDE, has_mla, overlaps, text_key
 from app.state import State, record_of
 from kvmodel import registry
@@ -130,8 +131,10 @@ def _input(column: Any, state: State, name: str) -> None:
 
 
 def draw_overlap(scenario: Scenario) -> None:
-    """What may cross while prefill computes: stands at the head of the picture it changes."""
-    st.segmented_control(label_of("overlap"), overlaps(scenario), key="overlap", required=True, help=help_of("overlap"))
+    """What may cross while prefill computes, and whose own way that is: stands at the head of the picture it changes."""
+    with st.container(horizontal=True, vertical_alignment="center", key="overlap_choice"):
+        st.segmented_control(label_of("overlap"), overlaps(scenario), key="overlap", required=True, help=help_of("overlap"))
+        static_block("overlap_words", overlap_line(scenario))
 
 
 def draw_filters(state: State) -> None:

@@ -7,6 +7,7 @@ import streamlit as st
 from app.catalog import TITLES
 from app.style import apply_style
 from app.views import critical_length, interconnects, matrices, measured, method, next_turn, one_request, sensitivity, share, weighs, wire
+from app.views.onward import QUESTIONS
 
 SHOWN = (one_request, critical_length, next_turn, wire, weighs, interconnects, sensitivity, matrices, measured, method)
 VIEWS = [(view.show, title, path) for view, (path, title) in zip(SHOWN, TITLES.items(), strict=True)]
@@ -19,7 +20,7 @@ def main() -> None:
     apply_style()
     embedded, asked = st.context.is_embedded, st.query_params.get("view")
     front = asked if embedded and asked in PATHS else PATHS[0]
-    pages = [st.Page(show, title=title, url_path=path, default=path == front) for show, title, path in VIEWS]
+    pages = [st.Page(show, title=title, url_path=path, default=path == front, help=QUESTIONS[path]) for show, title, path in VIEWS]
     page = st.navigation(pages, position="hidden" if embedded else "top")
     if asked in PATHS and not embedded:
         st.switch_page(pages[PATHS.index(asked)], query_params={k: v for k, v in st.query_params.items() if k != "view"})

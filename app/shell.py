@@ -1,4 +1,4 @@
-"""The HTML that carries the page: early loading of what the views need, title and description."""
+"""The HTML that carries the page: early loading of what the views need, their rules, title and description."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ DESCRIPTION = "What moving the KV cache from prefill to decode costs in disaggre
 TEXT_ONLY = "/method"
 """Path of the view without charts."""
 SCRIPTS = ("liveview.js", "ahead.js")
+RULES = f"app/static/page.css?v={version_of(STATIC / 'page.css')}"
+"""Address of the rules of the page, which stand there before its elements do: what comes late finds its place kept."""
+_LAST = f'<link rel="stylesheet" href="./{RULES}">\n  </body>'.encode()
+"""After the rules of Streamlit's own, which stand in the head, so that of two as strong the page's hold."""
 _FIRST_SCRIPT = b'<script type="module"'
 
 
@@ -21,6 +25,7 @@ def head_html(*, drawn: bool) -> bytes:
     shell = STATIC / "shell.js"
     lines = [
         f'<meta name="description" content="{DESCRIPTION}">',
+        f'<link rel="preload" as="style" href="./{RULES}">',
         f'<script src="./app/static/{shell.name}?v={version_of(shell)}"></script>',
         *(f'<link rel="modulepreload" href="./app/static/{name}?v={version_of(STATIC / name)}">' for name in SCRIPTS),
     ]
@@ -56,6 +61,7 @@ class Shell:
                 return
             head = self.head[not scope["path"].rstrip("/").endswith(TEXT_ONLY)]
             page = bytes(body).replace(_FIRST_SCRIPT, head + b"\n    " + _FIRST_SCRIPT, 1)
+            page = page.replace(b"</body>", _LAST, 1)
             page = page.replace(b"<title>Streamlit</title>", b"<title>KV handoff explorer</title>")
             kept = [(name, value) for name, value in start["headers"] if name.lower() not in (b"content-length", b"etag", b"last-modified")]
             headers = [*kept, (b"content-length", str(len(page)).encode()), (b"content-security-policy", page_policy(page))]

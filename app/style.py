@@ -1,23 +1,26 @@
-"""The page's style sheet: one file of rules, colours from the palette."""
+"""The colours of the page, from the palette; its rules are in `static/page.css`, which the HTML names."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from app.live import STATIC
 from app.palette import DARK, LIGHT
+from app.views.onward import QUESTIONS
 
 
 @st.cache_data
-def style_sheet(mode: str) -> str:
-    """Rules with the colours of a theme as variables."""
+def variables(mode: str) -> str:
+    """The colours of a theme as variables, and what each view answers, for the list of views on a phone."""
     colours = DARK if mode == "dark" else LIGHT
-    variables = "".join(f"--kv-{name.replace('_', '-')}:{value};" for name, value in colours.items())
-    rules = (STATIC / "page.css").read_text(encoding="utf-8")
-    return f"<style>:root{{{variables}}}{rules}</style>"
+    said = "".join(
+        f'[data-testid="stSidebarNavLink"][href$="/{"" if path == "one-request" else path}"] p::after{{content:"{question}" / ""}}'
+        for path, question in QUESTIONS.items()
+    )
+    named = "".join(f"--kv-{name.replace('_', '-')}:{value};" for name, value in colours.items())
+    return f"<style>:root{{{named}}}{said}</style>"
 
 
 def apply_style() -> None:
-    """Put the style sheet on the page, in the colours of the reader's theme."""
+    """Put the colours on the page, those of the reader's theme."""
     mode = getattr(st.context.theme, "type", None) or "light"
-    st.html(style_sheet(mode))
+    st.html(variables(mode))

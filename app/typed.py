@@ -17,6 +17,10 @@ from kvmodel.scenario import bounds
 
 NOTE = "typed_note"
 """Session key: what was typed and could not be used, said by the next run."""
+_TYPED = "typed_text"
+"""Session key: what was typed into each slider's field with a letter, and the number that it stands for."""
+Typed = tuple[str, int] | None
+"""What was typed, and the number that it stands for."""
 _NUMBER = re.compile(r"(\d{1,9})([km]?)", re.ASCII | re.IGNORECASE)
 _FACTORS = {"": 1, "k": 1024, "m": 1024 * 1024}
 
@@ -65,4 +69,11 @@ def take(session: MutableMapping[str, Any], name: str) -> None:
         session[NOTE] = f"{error}."
         return
     session[f"asked_{name}"] = session[name] = value
+    session[_TYPED] = {**session.get(_TYPED, {}), name: None if text.strip().isdecimal() else (text.strip(), value)}
     session[field_key(name)] = ""
+
+
+def typed_into(session: MutableMapping[str, Any], name: str) -> Typed:
+    """What was last typed into a slider's field with a letter, and the number that it stands for."""
+    found: Typed = session.get(_TYPED, {}).get(name)
+    return found

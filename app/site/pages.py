@@ -17,7 +17,7 @@ from app.site.grid import Grid, query_of
 from app.site.markup import html_of, parts_html
 from app.state import URL_KEYS, State
 from app.views import method
-from app.views.frame import HINT
+from app.views.hint import HINT
 from kvmodel import registry
 
 NAME = "KV handoff explorer"

@@ -355,6 +355,7 @@ class Tables {
     this.close();
     store.sliders = Object.fromEntries(sliders.map(([slider, { id }], k) => [slider, { ...tables[k], id }]));
     store.asked = data.asked;
+    document.documentElement.classList.add("kv-loaded");
     this.observers = Object.keys(store.sliders).flatMap(slider => this.observe(slider));
     bus.dispatchEvent(new Event("tables"));
   }

@@ -12,19 +12,17 @@ import streamlit as st
 from app import controls, own_models, reading
 from app.answers import SUPPOSED
 from app.charts.pinned import pin_blocks, pin_table
-from app.charts.scale import TOKEN_TICKS
 from app.charts.spec import Table, at
 from app.live import Board, Picture, Slider, block, first, static_block
-from app.over import COUNTED
 from app.state import TURN_FIELDS, URL_KEYS, State, from_link
-from app.typed import NOTE
-from app.views import explain, offers, presets
+from app.typed import NOTE, Typed, typed_into
+from app.views import explain, heads, hint, offers, onward, presets
 from app.views.pin import acted
 from app.views.pin import draw as draw_pin
 from app.words import explained_words
 from kvmodel import registry
 from kvmodel.context import context_words
-from kvmodel.display import count_text, rate_text, tick_text
+from kvmodel.display import count_text, rate_text
 from kvmodel.evaluate import evaluate, remedies
 from kvmodel.idle import idle_notes
 from kvmodel.lanes import lanes_notes
@@ -58,6 +56,7 @@ class Frame:
     more: Any
     sum: Any
     figure: Any
+    onward: Any
     explain: Any
     rest: Any
 
@@ -67,7 +66,7 @@ class Frame:
 
     def draw_inputs(self) -> dict[str, Any]:
         """Draw notices and controls; returns the places of the sliders' heads. Called after the chart, so that it comes first."""
-        show_hint(self.hint, self.state)
+        hint.draw(self.hint, self.state)
         typed = [st.session_state.pop(NOTE)] if NOTE in st.session_state else []
         idle = idle_notes(plan_of(self.state.scenario), self.state.scenario)
         show_notices(self.notices, [*st.session_state["link_notes"], *self.state.notes, *typed, *idle, *self.infeasible()])
@@ -107,30 +106,8 @@ def frame(view: str, sliders: Sequence[str] = ("batch", "prompt_tokens")) -> Fra
         session["link_notes"] = []
     session["state"] = state
     page = st.container(key="page")
-    names = ("answer", "start", "actions", "pinned", "notices", "hint", "controls", "more", "sum", "figure", "explain", "rest")
+    names = ("answer", "start", "actions", "pinned", "notices", "hint", "controls", "more", "sum", "figure", "onward", "explain", "rest")
     return Frame(state, sliders, *(page.container(key=name) for name in names))
-
-
-HINT = (
-    ("Drag Prompt tokens", ": every chart and sentence follows your thumb."),
-    ("Blue", " is prefill, orange the bytes on the wire, hatched what decode has to wait for, green decode."),
-    ("A dotted number", " opens its formula, the values put in with their sources, and what would halve it."),
-)
-"""How to read the page, for those who come for the first time."""
-
-
-def show_hint(place: Any, state: State) -> None:
-    """How to read this: on a first visit without a scenario of one's own, until it is put away."""
-    session = st.session_state
-    session.setdefault("hint", not state.query() and not st.context.is_embedded)
-    if not session["hint"] or session["view"] != "one-request":
-        return
-    with place:
-        lines = [block("p", block("b", head), rest) for head, rest in HINT]
-        left, right = st.columns([7, 1], vertical_alignment="center")
-    with left:
-        static_block("hint_view", block("div", *lines, class_="kv-hint", role="note", aria_label="How to read this"))
-    right.button("Got it", key="got_it", on_click=lambda: session.update(hint=False))
 
 
 def show_notices(place: Any, notes: Sequence[Any]) -> None:
@@ -172,7 +149,7 @@ def context_table(state: State, name: str, values: Sequence[int]) -> Table:
     fixed = {"history_tokens": turn.delta_tokens, "delta_tokens": turn.history_tokens, "prompt_tokens": 0}
     prompts = [value + fixed[name] for value in values] if name in fixed else [scenario.prompt_tokens] * len(values)
     notes = [context_words(model, prompt) for prompt in prompts]
-    return {"context": [f"; {note}" if note else "" for note in notes]}
+    return {"context": notes}
 
 
 def board_of(state: State, sliders: Sequence[str]) -> Board:
@@ -187,7 +164,10 @@ def describe_answer(
     heading = block("div", block("h1", block("span", parts=at("answer")), class_="kv-answer"))
     said = [part for child in setup["children"] for part in (explained_words(child, "lane") if isinstance(child, str) else [child])]
     beyond = [block("span", at("context"), class_="kv-beyond"), *offers.model_offer(state, board.slider)]
-    described = {**setup, "children": [*said, *beyond, *beside, *offers.engine_offer(state)]}
+    away = [*beyond, *(_apart(offer) for offer in (*beside, *offers.engine_offer(state)))]
+    # On a phone the scenario is a line to push sideways, and what stands a click away is below it.
+    line = block("span", *said, class_="kv-said-line", role="group", aria_label="Scenario", tabindex="0")
+    described = {**setup, "children": [line, block("span", *away, class_="kv-away")]}
     values = {**now, **first(context_table(state, board.slider, (state.value(board.slider),)))}
     board.view("answer_view", [heading, *second, described], values, say=now["answer.text"], url=link_data(state))
     if state.pin is not None:
@@ -195,35 +175,16 @@ def describe_answer(
         board.view("pinned_view", pin_blocks(state, turn=board.slider in TURN_FIELDS), told)
 
 
-def head_table(name: str, values: Sequence[int]) -> Table:
-    """Texts of a slider's head."""
-    return {f"head.{name}": [count_text(v) for v in values]}
+def _apart(offer: dict[str, Any]) -> dict[str, Any]:
+    """An offer whose first sign, which parts it from what is before it, can be left out."""
+    sign, *rest = offer["children"]
+    return {**offer, "children": [block("span", sign, class_="kv-apart"), *rest]}
 
 
 @lru_cache(maxsize=128)
 def pictured(picture: Callable[[State, Sequence[int]], Board], state: State, positions: tuple[int, ...] = ()) -> Picture:
     """A view's charts and texts at a state, without its notes: described once for all readers of the same."""
     return picture(state, positions).done()
-
-
-@lru_cache(maxsize=512)
-def slider_head(name: str, values: tuple[int, ...], value: int, table: str) -> Picture:
-    """Label, live value and ticks of a slider."""
-    counted = name in COUNTED
-    ticks = [v for v in ((1, 8, 64, 256, 1024) if counted else TOKEN_TICKS) if v in values]
-    marks = [
-        block("span", str(v) if counted else tick_text(v), style=f"left:{100 * values.index(v) / (len(values) - 1):.2f}%") for v in ticks
-    ]
-    head = block("div", block("span", controls.label_of(name)), block("b", at(f"head.{name}")), class_="kv-slider-head")
-    scale = block("div", *marks, class_="kv-slider-ticks", aria_hidden="true")
-    board = Board(name, value, {name: table})
-    board.view(head_key(name), [head, scale], {f"head.{name}": count_text(value)})
-    return board.done()
-
-
-def head_key(name: str) -> str:
-    """Key of a slider's head."""
-    return f"head_view_{name}"
 
 
 def show_inputs(drawn: Picture, here: Frame, tables: Tables, form: Form = None) -> None:
@@ -234,24 +195,26 @@ def show_inputs(drawn: Picture, here: Frame, tables: Tables, form: Form = None) 
     """
     presets.draw(here.start)
     draw_pin(here.actions, here.pinned, drawn, here.state)
-    heads, state = here.draw_inputs(), here.state
+    places, state = here.draw_inputs(), here.state
     values = {name: controls.slider_values(state, name) for name in here.sliders}
+    typed = {name: typed_into(st.session_state, name) for name in here.sliders}
     names = drawn.names
     for name, positions in values.items():
-        head = slider_head(name, positions, state.value(name), drawn.tables[name])
-        with heads[name]:
-            head.mount(head_key(name))
+        head = heads.slider_head(name, positions, state.value(name), drawn.tables[name], typed[name])
+        with places[name]:
+            head.mount(heads.head_key(name))
         names |= head.names
-    packed = {name: packed_table(tables, state.moved(name, of[-1]), name, of, form, names) for name, of in values.items()}
+    packed = {name: packed_table(tables, state.moved(name, of[-1]), name, of, form, names, typed[name]) for name, of in values.items()}
     drawn.mount_tables(packed, asked(here))
+    onward.draw(here.onward, state, st.session_state["view"])
     with here.explain:
         explain.draw()
 
 
 @lru_cache(maxsize=512)
-def packed_table(tables: Tables, state: State, name: str, values: tuple[int, ...], form: Form, names: frozenset[str]) -> str:
+def packed_table(tables: Tables, state: State, name: str, values: tuple[int, ...], form: Form, names: frozenset[str], typed: Typed) -> str:
     """The table over a slider's positions as the browser gets it: the view's, the pin's and the slider's own."""
-    around = pin_table(state, name, values) | head_table(name, values) | context_table(state, name, values)
+    around = pin_table(state, name, values) | heads.head_table(name, values, typed) | context_table(state, name, values)
     return Slider(name, values, tables(state, name, values, form) | around).packed(names)
 
 

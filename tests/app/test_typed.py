@@ -41,6 +41,10 @@ def test_a_typed_number_moves_its_slider_and_a_bad_one_leaves_it_where_it_was():
     assert page.select_slider(key="prompt_tokens").value == 102_400
     assert views(page)["answer_view"]["url"]["query"] == "prompt_tokens=102400"
     assert page.text_input(key="type_prompt_tokens").value == ""
+    shown = views(page)
+    assert shown["head_view_prompt_tokens"]["now"] == {"head.prompt_tokens": "102,400", "typed.prompt_tokens": "100k = "}
+    slider = shown["tables"]["sliders"]["prompt_tokens"]
+    assert {p for p, text in zip(slider["positions"], slider["table"]["typed.prompt_tokens"], strict=True) if text} == {"102400"}
     before = answer(page)
     page.text_input(key="type_prompt_tokens").input("0,8").run()
     (note,) = views(page)["notices_view"]["items"]
@@ -49,6 +53,8 @@ def test_a_typed_number_moves_its_slider_and_a_bad_one_leaves_it_where_it_was():
     page.text_input(key="type_batch").input("2").run()
     assert "notices_view" not in views(page)
     assert views(page)["answer_view"]["url"]["query"] == "prompt_tokens=102400&batch=2"
+    page.text_input(key="type_prompt_tokens").input("102400").run()
+    assert views(page)["head_view_prompt_tokens"]["now"]["typed.prompt_tokens"] == ""
 
 
 def test_terms_are_explained_where_they_first_stand():

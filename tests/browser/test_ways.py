@@ -89,7 +89,9 @@ def test_an_embed_has_no_navigation_and_works_from_another_origin(visit, address
 def test_on_a_phone_the_list_of_views_closes_once_one_is_chosen(visit):
     one = visit(width=390, touch=True).open()
     one.page.get_by_role("button", name="Expand sidebar").click()
-    one.page.get_by_role("link", name="Next turn").click()
+    turn = one.page.get_by_role("link", name="Next turn")
+    assert turn.locator("p").evaluate("n => getComputedStyle(n, '::after').content").startswith('"What does an agent\'s next turn move?"')
+    turn.click()
     one.page.wait_for_selector(".kv-flow .main-svg")
     one.page.get_by_role("button", name="Expand sidebar").wait_for()
     one.page.locator("h1").click(timeout=5000)  # nothing covers it
