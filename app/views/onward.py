@@ -13,7 +13,7 @@ from app.views.presets import path_of
 QUESTIONS = {
     "one-request": "What does one handoff add to a request?",
     "critical-length": "From which prompt on does the link matter?",
-    "next-turn": "What does an agent's next turn move?",
+    "next-turn": "What moves when an agent calls again?",
     "wire": "Where does the time of a handoff go?",
     "weighs": "How many bytes does a prompt's cache have?",
     "interconnects": "Which link is fast enough?",

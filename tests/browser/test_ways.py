@@ -90,7 +90,7 @@ def test_on_a_phone_the_list_of_views_closes_once_one_is_chosen(visit):
     one = visit(width=390, touch=True).open()
     one.page.get_by_role("button", name="Expand sidebar").click()
     turn = one.page.get_by_role("link", name="Next turn")
-    assert turn.locator("p").evaluate("n => getComputedStyle(n, '::after').content").startswith('"What does an agent\'s next turn move?"')
+    assert turn.locator("p").evaluate("n => getComputedStyle(n, '::after').content").startswith('"What moves when an agent calls again?"')
     turn.click()
     one.page.wait_for_selector(".kv-flow .main-svg")
     one.page.get_by_role("button", name="Expand sidebar").wait_for()
