@@ -45,6 +45,7 @@ def critical_table(over: Over, rows: Sequence[LinkRow]) -> Table:
         "c.you": four_digits(wire),
         "c.you_y": [round(math.log10(max(v, 1e-9)), 4) for v in wire],
         "c.you_text": [_you(n, s, k) for n, s, k in zip(over.values, wire, steps, strict=True)],
+        "c.you_short": [_you(n, s, k, narrow=True) for n, s, k in zip(over.values, wire, steps, strict=True)],
         "c.you_anchor": ["left" if n < 24_000 else "right" for n in over.values],
         "c.hover": [
             f"{count_text(n)} tokens over {own.name}<br>{time_text(s)}<br>{_steps(k)}"
@@ -70,8 +71,9 @@ def _steps(steps: float) -> str:
     return f"{digits(steps)} decode step{'' if steps == 1 else 's'}"
 
 
-def _you(tokens: int, seconds: float, steps: float) -> str:
-    return f"<b>you: {count_text(tokens)} tokens, {time_text(seconds)}</b><br>= {_steps(steps)}"
+def _you(tokens: int, seconds: float, steps: float, *, narrow: bool = False) -> str:
+    told = f"{count_text(tokens)}<br>{time_text(seconds)}" if narrow else f"{count_text(tokens)} tokens, {time_text(seconds)}"
+    return f"<b>you: {told}</b><br>= {_steps(steps)}"
 
 
 def critical_figure(own: LinkRow, table: Table, drawn: Sequence[LinkRow], pinned: Curves | None = None) -> Figure:
@@ -152,6 +154,7 @@ def _shapes(own: LinkRow, table: Table, low: float) -> list[Spec]:
 
 def _notes(own: LinkRow, table: Table, size: int, spot: int, *, narrow: bool) -> list[Spec]:
     blocked = "<b>link-bound</b>" if narrow else "<b>link-bound</b>: the wire outlasts prefill, so it cannot hide"
+    you, height = (at("c.you_short"), 0.15) if narrow else (at("c.you_text"), 0.12)
     covered = {"bgcolor": colour("bg"), "borderpad": 5}
     paper = {"xref": "paper", "yref": "paper"}
     above = {"xref": "paper", "xanchor": "right", "yshift": -12, "xshift": -4, "bgcolor": colour("bg")}
@@ -159,7 +162,7 @@ def _notes(own: LinkRow, table: Table, size: int, spot: int, *, narrow: bool) ->
         note(blocked, 0.0, 1.0, "exposed_text", size, **paper, yanchor="top", xshift=14, yshift=-8),
         note("prefill time", table["c.x"][spot], math.log10(table["c.prefill"][spot]), "prefill_text", size, xanchor="right", yshift=12),
         note("decode step" if narrow else at("c.step_text"), 1.0, math.log10(table["c.step"][-1]), "decode_text", size, **above),
-        note(at("c.you_text"), at("c.x"), 0.12, "ink", size, yref="paper", xanchor=at("c.you_anchor"), align="left", **covered),
+        note(you, at("c.x"), height, "ink", size, yref="paper", xanchor=at("c.you_anchor"), align="left", **covered),
     ]
     notes.append(disc(at("c.x"), at("c.you_y")))
     if point := _crossing(own, table):

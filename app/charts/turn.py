@@ -220,4 +220,4 @@ def _waits_text(row: TurnRow, seconds: float) -> str:
     if row.beside:
         who = "The neighbour" if row.beside == 1 else f"Each of the {_neighbours(row.beside)}"
         return f"{who} decoded beside it waits {time_text(seconds)}."
-    return f"Nobody is decoded beside it: the decode batch is no larger. In a larger one each neighbour would wait {time_text(seconds)}."
+    return f"Nobody is decoded beside it in this decode batch; in a larger one each neighbour would wait {time_text(seconds)}."

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from app.charts import hiding
+from app.charts.pinned import applies_text
 from app.charts.spec import Table, at
 from app.live import block
 from app.over import Over
@@ -62,8 +63,7 @@ def hiding_block(state: State) -> dict[str, Any]:
     other = other_engine(state.scenario)
     said: list[Any] = [hiding.condition_text(state.scenario), block("b", at("h.where"))]
     if other is not None:
-        query = "" if state.is_own() else replace(state, scenario=other).query()
-        shown = block("a", at("h.other"), href=f"?{query}") if query else at("h.other")
+        shown = at("h.other") if state.is_own() else _applied(state, at("h.other"))
         said.append(block("span", "; ", shown, class_="kv-page-only"))
     return block("p", *said, ".", class_="kv-second")
 
@@ -78,8 +78,11 @@ def other_offer(state: State) -> list[dict[str, Any]]:
     other = other_engine(state.scenario)
     if other is None or state.is_own():
         return []
-    query = replace(state, scenario=other).query()
-    return [block("span", "; ", block("a", at("o.said"), href=f"?{query}"), class_="kv-page-only")]
+    return [block("span", "; ", _applied(state, at("o.said")), class_="kv-page-only")]
+
+
+def _applied(state: State, said: Any) -> dict[str, Any]:
+    return block("a", said, href=f"?{state.applied(engine=OTHER).query()}", title=applies_text(state))
 
 
 def model_offer(state: State, slider: str) -> list[dict[str, Any]]:

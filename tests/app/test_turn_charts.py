@@ -99,7 +99,7 @@ def test_bars_of_a_turn_are_as_long_as_their_bytes_and_stay_in_their_panel():
         (
             {},
             "Alone, sticky is 26.6~ms sooner than pull back and moves 0~B; one neighbour, who would wait 131~ms, tips it to pull back.",
-            "In a larger one each neighbour would wait 131~ms.",
+            "in a larger one each neighbour would wait 131~ms.",
         ),
         (
             {"decode_batch": 32},
@@ -164,7 +164,8 @@ def test_the_setup_says_what_prefill_is_taken_to_hold_and_opens_its_inputs(histo
     assert (view["now"]["born"], view["now"]["held"]) == (born, held)
     asks = "pulls back the whole history" if generated > history else "pulls back 500" if generated else "ships what is new"
     assert asks in view["say"]
-    opens = {child["data-open"]: child["children"] for child in view["items"][1]["children"] if "data-open" in child}
+    line = next(child for child in view["items"][1]["children"] if "kv-said-line" in child["class"])
+    opens = {child["data-open"]: child["children"] for child in line["children"] if "data-open" in child}
     assert list(opens) == ["text_generated_tokens", "text_decode_batch"]
     assert opens["text_decode_batch"] == ["7 requests decoded beside it"]
     copied = json.dumps(still(view["items"]))
