@@ -16,8 +16,8 @@ from app.hosting.wire import Headers, header_of
 
 MIN_PACKED = 1_000
 """Bytes below which compression is not worth its header."""
-BROTLI = 9
-"""Quality of Brotli: a sixth less than gzip for 0.4 s once for the largest script; the last two levels take ten times that."""
+BROTLI = 5
+"""Quality of Brotli: an eighth less than gzip's best in half its time; its last levels take thirty times as long."""
 RENDERERS = 2
 MAX_WAITING = 64
 """Charts that may be drawn or wait for their turn."""

@@ -266,8 +266,11 @@ def test_what_is_no_script_is_passed_on_and_not_kept():
 def test_messages_of_a_session_are_compressed_at_the_fastest_level():
     config = uvicorn.Config(PlainTextResponse("x"), ws=FastDeflate, ws_per_message_deflate=True)
     config.load()
-    session = FastDeflate(config, ServerState(), {})
-    (extension,) = session.conn.available_extensions
+
+    async def extensions():
+        return FastDeflate(config, ServerState(), {}).conn.available_extensions
+
+    (extension,) = asyncio.run(extensions())
     _, deflate = extension.process_request_params([("client_max_window_bits", None)], [])
     assert extension.name == "permessage-deflate"
     text = b"".join(b'{"row":%d,"value":%d}' % (i, i * i) for i in range(2000))
