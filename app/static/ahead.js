@@ -16,10 +16,13 @@ function shown(name) {
 }
 
 let waiting; // the last request: { name, label, answer, stop }
+let hand = {}; // the control that the reader's hand was on last, and when: a run changes controls too, which are no choices
+const AT_ONCE = 1500; // milliseconds from a touch in which a control shows what was chosen
+let made = false; // whether a choice was made that the page's run has yet to answer: `asked` does not know of it
 
 function ask(name, label) {
   const { asked } = store;
-  if (!asked?.view || !label || (waiting?.name === name && waiting.label === label)) return;
+  if (!asked?.view || !label || made || (waiting?.name === name && waiting.label === label)) return;
   waiting?.stop.abort();
   const stop = new AbortController();
   const query = new URLSearchParams({ view: asked.view, query: asked.query, name, label });
@@ -31,7 +34,8 @@ function ask(name, label) {
 
 async function chosen(name, label) {
   ask(name, label);
-  const mine = waiting;
+  const mine = made ? undefined : waiting;
+  made = true;
   const found = await mine?.answer;
   if (!found || waiting !== mine) return;
   for (const [key, data] of Object.entries(found.views)) {
@@ -40,24 +44,26 @@ async function chosen(name, label) {
   }
 }
 
-// The choice that a press or the Enter key is about to make.
-function touched(target) {
+// The control that a press or a key is on, and the choice that it is about to make.
+function touched(target, chooses = true) {
   const option = target.closest?.("[role=option]");
   const name = store.asked?.names?.find(one => {
     const node = holder(one);
     return option ? node?.querySelector("input[aria-expanded=true]") : node?.contains(target);
   });
-  if (!name) return;
+  hand = { name, time: performance.now() };
+  if (!name || !chooses) return;
   if (option) ask(name, option.textContent.trim());
   else if (target.closest("[role=radio]")) ask(name, target.closest("[role=radio]").textContent.trim());
 }
 
 document.addEventListener("pointerdown", ({ target }) => touched(target), { capture: true, passive: true });
 document.addEventListener("keydown", ({ key, target }) => {
-  if (key !== "Enter") return;
-  const option = target.getAttribute?.("aria-activedescendant");
-  if (option) touched(document.getElementById(option) ?? target);
+  const option = key === "Enter" && target.getAttribute?.("aria-activedescendant");
+  touched((option && document.getElementById(option)) || target, Boolean(option));
 }, { capture: true, passive: true });
+
+addEventListener("popstate", () => { hand = {}; });
 
 // A swap changes controls that nobody touched: what follows is the run's alone.
 document.addEventListener("click", ({ target }) => {
@@ -69,6 +75,7 @@ let watched = [];
 function follow() {
   const asked = store.asked ?? {};
   waiting = undefined;
+  made = false;
   watched.forEach(observer => observer.disconnect());
   watched = (asked.names ?? []).flatMap(name => {
     const node = holder(name);
@@ -78,7 +85,7 @@ function follow() {
       const now = shown(name);
       if (now === undefined || now === last) return;
       last = now;
-      chosen(name, now);
+      if (name === hand.name && performance.now() - hand.time < AT_ONCE) chosen(name, now);
     });
     observer.observe(node, { subtree: true, attributes: true, attributeFilter: ["aria-expanded", "aria-checked", "value"] });
     return [observer];
