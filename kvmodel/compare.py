@@ -185,6 +185,14 @@ def fits_clause(pinned: Evaluation, this: Evaluation) -> Sentence:
     return ((f"{head}, and decode holds ", ""), (_requests(now), "decode"), (f", not {count_text(was)}", ""))
 
 
+def fits_text(pinned: Evaluation, this: Evaluation) -> str:
+    """How many requests decode holds, in a sentence of its own; empty where that hardly changes, or the sentence of both says it."""
+    was, now = (float(one.memory.decode.batch_fits) for one in (pinned, this))
+    if _moved(was, now) < FITS or fits_clause(pinned, this):
+        return ""
+    return f"Decode holds {_requests(now)} of this length in place of {count_text(was)}."
+
+
 def _requests(count: float) -> str:
     return f"{count_text(count)} request{'' if count == 1 else 's'}"
 

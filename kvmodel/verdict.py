@@ -94,13 +94,14 @@ def _answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation
             (f", {share_text(share)} of the whole request.", ""),
         )
     layered = handoff(plan_of(scenario, overlap="layer"), amounts)
-    otherwise = f"layer by layer decode would wait {time_text(layered.transfer.exposed_seconds)}"
+    otherwise = f"layer by layer decode would wait {time_text(layered.gap_seconds)}"
+    gap, what = result.gap_seconds, "handoff" if fixed > 0 else "wire"
     if plan.engine.released_by == "prefill":
-        wait = (time_text(exposed), "exposed", "transfer.exposed_seconds")
-        return (("Nothing is hidden: after the first token, the second waits ", ""), wait, (f" for the wire; {otherwise}.", ""))
-    unit = shared_time_unit(exposed, ttft)
-    wait = (time_text(exposed, unit), "exposed", "transfer.exposed_seconds")
-    return (("Nothing is hidden: ", ""), wait, (f" of {time_text(ttft, unit)} to the first token is the wire; {otherwise}.", ""))
+        wait = (time_text(gap), "exposed", "gap_seconds")
+        return (("Nothing is hidden: after the first token, the second waits ", ""), wait, (f" for the {what}; {otherwise}.", ""))
+    unit = shared_time_unit(gap, ttft)
+    wait = (time_text(gap, unit), "exposed", "gap_seconds" if fixed > 0 else "transfer.exposed_seconds")
+    return (("Nothing is hidden: ", ""), wait, (f" of {time_text(ttft, unit)} to the first token is the {what}; {otherwise}.", ""))
 
 
 def scenario_tokens(amounts: Amounts) -> float:

@@ -81,7 +81,7 @@ def test_fp8_doubles_what_decode_holds_and_the_sentence_says_so_where_the_first_
 @pytest.mark.parametrize(
     ("pinned", "this", "who"),
     [
-        ({}, {"kv_dtype": "fp8"}, "Only this one is in FP8. Lossy, little in most tests: AIME25 77.3"),
+        ({}, {"kv_dtype": "fp8"}, "Only this one is in FP8. Lossy. AIME25: 77.3"),
         ({"wire_dtype": "int4"}, {}, "Only the pinned one is in INT4. Lossy, and much in hard tests."),
         ({"kv_dtype": "fp8"}, {"kv_dtype": "fp8", "link": "wan-100"}, ""),
         ({}, {"link": "wan-100"}, ""),

@@ -42,6 +42,11 @@ def spaced(text: str) -> str:
             {**MEASURED, "link": "ethernet-10"},
             "Nothing is hidden: 2.15~s of 2.57~s to the first token is the wire; layer by layer decode would wait 1.75~s.",
         ),
+        # with 0.1 s of fixed handoff behind the bytes: 2.147 + 0.1, and so much of the wait layer by layer
+        (
+            {**MEASURED, "link": "ethernet-10", "handoff_seconds": 0.1},
+            "Nothing is hidden: 2.25~s of 2.67~s to the first token is the handoff; layer by layer decode would wait 1.85~s.",
+        ),
         # where prefill releases the first token, the wire is no part of its time
         (
             {"prefill_seconds": 0.4, "link": "ethernet-10", "released_by": "prefill", "first_token": "prefill"},

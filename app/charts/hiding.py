@@ -1,7 +1,8 @@
-"""On which links between nodes prefill hides a handoff that is sent layer by layer, over a slider's positions.
+"""On which NICs prefill hides a handoff that is sent while it computes, over a slider's positions.
 
-The other yardstick than a decode step: not what the wire costs, but whether it can be had for nothing. Links of
-one node's fabric are not NICs and left out.
+The other yardstick than a decode step: not what the wire costs, but whether it can be had for nothing. Sent as the
+engine sends that does so by itself, else layer by layer. Links of one node's fabric are not NICs and left out, and
+those between sites are named but not counted.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from kvmodel.plan import plan_of
 from kvmodel.records.hardware import Link
 from kvmodel.scenario import Scenario
 
-OWN = {"serial": "sends the whole prompt at once", "chunk": "sends chunks", "layer-group": "sends groups of layers"}
-"""What an engine does by itself instead of sending layer by layer, by its overlap."""
+WAYS = {"chunk": "chunk by chunk", "layer": "layer by layer", "layer-group": "by groups of layers", "layer-both": "layer by layer"}
+"""How a prompt is sent while prefill computes, by overlap."""
+WHOLE = "the whole prompt at once"
 FRACTION = 1e-9
 """Relative difference below which two times on the wire are the same."""
 
@@ -35,66 +37,86 @@ class Reach:
     able: tuple[Link, ...]
     """Those that prefill hides, the least time on the wire first."""
     slowest: str
-    """Name of one of those with the most time, the chosen link's if it is among them."""
+    """Name of one of the NICs among them with the most time, the chosen link's if it is one."""
     count: int
-    """All that were tried."""
+    """All NICs that were tried."""
     whole: bool
-    """Whether every link that takes less time than the slowest of them hides too."""
+    """Whether every NIC that takes less time than the slowest of them hides too."""
 
     def words(self) -> str:
         """Where it hides, in a few words."""
-        if not self.able:
+        nics = sum(is_nic(link) for link in self.able)
+        if not nics:
             return "on no NIC"
-        if len(self.able) == self.count:
+        if nics == self.count:
             return "on every NIC"
         if self.whole:
             return f"on {self.slowest} or faster"
-        return f"on {len(self.able)} of {self.count} NICs, {self.slowest} the slowest"
+        return f"on {nics} of {self.count} NICs, {self.slowest} the slowest"
+
+
+def is_nic(link: Link) -> bool:
+    """Whether a link is that of a NIC: not a node's fabric, nor a pipe between sites."""
+    return link.scope not in ("same-node", "site")
+
+
+def sent_ahead(scenario: Scenario) -> Scenario:
+    """The scenario sent while prefill computes: as it is where that is so, else layer by layer."""
+    return scenario.with_changes(overlap="layer") if plan_of(scenario).overlap == "serial" else scenario
 
 
 def reach_over(scenario: Scenario, field: str, values: Sequence[int]) -> tuple[Reach, ...]:
-    """Which links hide the scenario's handoff, sent layer by layer, at each value of a field."""
-    return _reach(scenario.with_changes(overlap="layer"), field, tuple(values))
+    """Which links hide the scenario's handoff at each value of a field, sent as its overlap says."""
+    return _reach(scenario, field, tuple(values))
 
 
 @lru_cache(maxsize=64)
-def _reach(layered: Scenario, field: str, values: tuple[int, ...]) -> tuple[Reach, ...]:
-    nics = [link for link in registry.links().values() if link.scope != "same-node"]
-    nics = [link for link in nics if not plan_of(on_link(layered, link.id)).refusal] or nics
-    nics.sort(key=lambda link: (link.id != layered.link, not link.id.startswith("ib-"), link.id))
-    found = [sweep(on_link(layered, link.id), **{field: np.asarray(values)}) for link in nics]
+def _reach(scenario: Scenario, field: str, values: tuple[int, ...]) -> tuple[Reach, ...]:
+    links = [link for link in registry.links().values() if link.scope != "same-node"]
+    links = [link for link in links if not plan_of(on_link(scenario, link.id)).refusal] or links
+    links.sort(key=lambda link: (link.id != scenario.link, not link.id.startswith("ib-"), link.id))
+    found = [sweep(on_link(scenario, link.id), **{field: np.asarray(values)}) for link in links]
     shape = (len(values),)
     seconds = np.stack([np.broadcast_to(r.transfer.seconds, shape) for r in found])
     hides = np.stack([np.broadcast_to(np.isin(r.bound, ("hidden", "nothing")), shape) for r in found])
-    return tuple(_reach_of(nics, seconds[:, i], hides[:, i]) for i in range(len(values)))
+    return tuple(_reach_of(links, seconds[:, i], hides[:, i]) for i in range(len(values)))
 
 
-def _reach_of(nics: Sequence[Link], seconds: np.ndarray[Any, Any], hides: np.ndarray[Any, Any]) -> Reach:
-    able = [int(i) for i in np.argsort(np.round(seconds, 12), kind="stable") if hides[i]]
-    if not able:
-        return Reach((), "", len(nics), whole=True)
-    most = seconds[able[-1]] * (1 - FRACTION)
-    slowest = next(nics[i] for i in range(len(nics)) if hides[i] and seconds[i] >= most)
-    return Reach(tuple(nics[i] for i in able), slowest.short, len(nics), bool(hides[seconds < most].all()))
+def _reach_of(links: Sequence[Link], seconds: np.ndarray[Any, Any], hides: np.ndarray[Any, Any]) -> Reach:
+    able = tuple(links[i] for i in np.argsort(np.round(seconds, 12), kind="stable").tolist() if hides[i])
+    nics = np.array([is_nic(link) for link in links])
+    count, mine = int(nics.sum()), nics & hides
+    if not mine.any():
+        return Reach(able, "", count, whole=True)
+    most = float(seconds[mine].max()) * (1 - FRACTION)
+    slowest = next(link for link, one, time in zip(links, mine, seconds, strict=True) if one and time >= most)
+    return Reach(able, slowest.short, count, bool(hides[nics & (seconds < most)].all()))
 
 
 def hiding_table(scenario: Scenario, field: str, values: Sequence[int], other: Scenario | None) -> Table:
     """Where it hides, over a slider's positions; and where under the costs of another engine, if there is one."""
-    table: Table = {"h.where": [reach.words() for reach in reach_over(scenario, field, values)]}
+    table: Table = {"h.where": [reach.words() for reach in reach_over(sent_ahead(scenario), field, values)]}
     if other is not None:
-        name = registry.engines()[other.engine].name
-        table["h.other"] = [f"with {name}’s costs {reach.words()}" for reach in reach_over(other, field, values)]
+        engine = registry.engines()[other.engine]
+        if_so = ", if it sent so," if engine.overlap == "serial" else ""
+        reaches = reach_over(sent_ahead(other), field, values)
+        table["h.other"] = [f"with {engine.name}’s costs{if_so} {reach.words()}" for reach in reaches]
     return table
 
 
-def condition_text(scenario: Scenario) -> str:
-    """Under which condition: sent layer by layer, which the engine does by itself or not."""
-    engine = registry.engines()[scenario.engine]
+def way_text(scenario: Scenario) -> str:
+    """How it is sent, at the beginning of a sentence."""
+    return f"Sent {WAYS[plan_of(sent_ahead(scenario)).overlap]}"
+
+
+def whose_text(scenario: Scenario) -> str:
+    """Whether the engine sends so by itself; nothing of the ideal one, which is no program."""
+    engine, overlap = registry.engines()[scenario.engine], plan_of(sent_ahead(scenario)).overlap
     if scenario.engine == "ideal":
-        return "Sent layer by layer, prefill hides it "
-    if engine.overlap.startswith("layer") and engine.overlap not in OWN:
-        return f"Sent layer by layer, as {engine.name} does, prefill hides it "
-    return f"Sent layer by layer ({engine.name} itself {OWN[engine.overlap]}), prefill hides it "
+        return ""
+    if engine.overlap == overlap:
+        return f"as {engine.name} does"
+    return f"{engine.name} itself sends {WHOLE if engine.overlap == 'serial' else WAYS[engine.overlap]}"
 
 
 def names_text(reach: Reach, tokens: int) -> str:

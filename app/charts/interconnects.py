@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from app.charts.hiding import Reach, reach_over, sent_ahead, way_text
 from app.charts.links import on_link
 from app.charts.marks import Label, labels, outlined
 from app.charts.odd_links import odd_sentences
@@ -24,7 +25,7 @@ from kvmodel.evaluate import sweep
 from kvmodel.records.hardware import Link
 from kvmodel.results import Evaluation
 from kvmodel.scenario import Scenario
-from kvmodel.verdict import Sentence, plain, supposed
+from kvmodel.verdict import LONGEST, Sentence, plain, supposed
 
 COLUMNS = {"w": (1, 2, 4, 8, 16, 32, 64), "n": (1, 8, 32, 64)}
 """Batches drawn, by layout."""
@@ -43,7 +44,7 @@ DARK_WORDS = 3
 MOST = BATCHES[-1]
 MARK = "✓\u2009"
 """Before the time of a handoff that prefill hides."""
-HIDDEN, EXPOSED = "prefill hides it, sent layer by layer", "prefill cannot hide it"
+EXPOSED = "prefill cannot hide it"
 
 
 def drawn_links(scenario: Scenario) -> list[Link]:
@@ -54,14 +55,17 @@ def drawn_links(scenario: Scenario) -> list[Link]:
     return sorted(by_speed.values(), key=lambda link: -link.bandwidth)
 
 
-def interconnects_table(scenario: Scenario, tokens: Sequence[int], batches: Sequence[int]) -> Table:
-    """Columns over positions, each a prompt length and a batch: cells by link and batch, and the answer."""
+def interconnects_table(scenario: Scenario, field: str, values: Sequence[int]) -> Table:
+    """Columns over positions of a slider, prompt length or batch: cells by link and batch, and the answer."""
+    reaches = reach_over(sent_ahead(scenario), field, values)
+    tokens = values if field == "prompt_tokens" else [scenario.prompt_tokens] * len(values)
+    batches = values if field == "batch" else [scenario.batch] * len(values)
     prompts, drawn = np.asarray(tokens), COLUMNS["w"]
     found = [
         sweep(on_link(scenario, link.id), prompt_tokens=prompts[:, None], batch=np.asarray(drawn)[None, :])
         for link in drawn_links(scenario)
     ]
-    layered = [on_link(scenario.with_changes(overlap="layer"), link.id) for link in drawn_links(scenario)]
+    layered, hidden = [on_link(sent_ahead(scenario), link.id) for link in drawn_links(scenario)], hidden_text(scenario)
     bounds = [sweep(one, prompt_tokens=prompts[:, None], batch=np.asarray(drawn)[None, :]).bound for one in layered]
     shape = (len(prompts), len(drawn))
     hides = np.stack([np.broadcast_to(np.isin(bound, ("hidden", "nothing")), shape) for bound in bounds], axis=1)
@@ -69,16 +73,17 @@ def interconnects_table(scenario: Scenario, tokens: Sequence[int], batches: Sequ
     steps = seconds / np.stack([np.broadcast_to(r.decode.step_seconds, shape) for r in found], axis=1)
     own = sweep(scenario, prompt_tokens=prompts, batch=np.asarray(batches))
     fits = np.broadcast_to(own.feasible, prompts.shape).tolist()
-    said = _sentences(scenario, own, prompts, batches)
+    said = _sentences(scenario, own, prompts, batches, reaches)
     sentences = [supposed(one, feasible=feasible) for one, feasible in zip(said, fits, strict=True)]
     return {
         "answer": [[list(part) for part in s] for s in sentences],
         "answer.text": [plain(s) for s in sentences],
+        "i.carries": [carries_text(scenario, int(n), int(most)) for n, most in zip(prompts, _carried(scenario, prompts), strict=True)],
         "i.text": [[time_text(v) for v in cell.ravel()] for cell in seconds],
         "i.says": [
             [
-                f"{time_text(t)}<br>{digits(v)} decode steps<br>{HIDDEN if hidden else EXPOSED}"
-                for t, v, hidden in zip(at_one.ravel(), cell.ravel(), hiding.ravel(), strict=True)
+                f"{time_text(t)}<br>{digits(v)} decode steps<br>{hidden if one else EXPOSED}"
+                for t, v, one in zip(at_one.ravel(), cell.ravel(), hiding.ravel(), strict=True)
             ]
             for at_one, cell, hiding in zip(seconds, steps, hides, strict=True)
         ],
@@ -95,6 +100,11 @@ def odd_table(over: Over) -> Table:
     links, shape = drawn_links(over.scenario), (len(over.values),)
     found = {link.id: sweep(on_link(over.scenario, link.id), **{over.field: np.asarray(over.values)}) for link in links}
     return {"i.odd": odd_sentences(over, links, {name: np.broadcast_to(r.transfer.seconds, shape) for name, r in found.items()})}
+
+
+def hidden_text(scenario: Scenario) -> str:
+    """What a marked cell says."""
+    return f"prefill hides it, {way_text(scenario).lower()}"
 
 
 def row_height(prefix: str) -> float:
@@ -157,28 +167,41 @@ def stairs_of(steps: np.ndarray[Any, Any], prefix: str) -> str:
     return "M" + "L".join(corners)
 
 
-def _sentences(scenario: Scenario, own: Evaluation, prompts: np.ndarray[Any, Any], batches: Sequence[int]) -> list[Sentence]:
-    whole = np.arange(1, MOST + 1)
-    many = sweep(scenario, prompt_tokens=prompts[:, None], batch=whole[None, :])
+def _carried(scenario: Scenario, prompts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """How many prompts of each length the scenario's link carries in one decode step."""
+    many = sweep(scenario, prompt_tokens=prompts[:, None], batch=np.arange(1, MOST + 1)[None, :])
     shape = (len(prompts), MOST)
-    fits = np.broadcast_to(np.asarray(many.transfer.seconds) <= np.asarray(many.decode.step_seconds), shape).sum(axis=1)
+    return np.broadcast_to(np.asarray(many.transfer.seconds) <= np.asarray(many.decode.step_seconds), shape).sum(axis=1)
+
+
+def carries_text(scenario: Scenario, tokens: int, most: int) -> str:
+    """The same in words."""
+    many = f"{count_text(most)} prompt{'' if most == 1 else 's'}" if most < MOST else f"{count_text(MOST)} prompts or more"
+    link, some = registry.links()[scenario.link].short, many if most else "no prompt"
+    return f"In one decode step {link} carries {some} of {count_text(tokens)} tokens"
+
+
+def _sentences(
+    scenario: Scenario, own: Evaluation, prompts: np.ndarray[Any, Any], batches: Sequence[int], reaches: Sequence[Reach]
+) -> list[Sentence]:
     seconds, steps, moved = (np.broadcast_to(v, prompts.shape) for v in (own.transfer.seconds, own.decode.step_seconds, own.kv.wire_bytes))
-    name = registry.links()[scenario.link].short
     return [
-        _sentence(name, int(n), int(b), int(most), float(t), float(t / step), bool(held <= 0))
-        for n, b, most, t, step, held in zip(prompts, batches, fits, seconds, steps, moved, strict=True)
+        _sentence(scenario, int(n), int(b), reach, float(t), float(t / step), bool(held <= 0))
+        for n, b, reach, t, step, held in zip(prompts, batches, reaches, seconds, steps, moved, strict=True)
     ]
 
 
-def _sentence(link: str, tokens: int, batch: int, most: int, seconds: float, steps: float, nothing: bool) -> Sentence:
+def _sentence(scenario: Scenario, tokens: int, batch: int, reach: Reach, seconds: float, steps: float, nothing: bool) -> Sentence:
     if nothing:
         return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire", "kv.wire_bytes"), (" to move.", ""))
-    taken = f"at batch {count_text(batch)} the handoff takes {time_text(seconds)}, {digits(steps)} steps."
-    of = f" of {count_text(tokens)} tokens in one decode step; {taken}"
-    if most == 0:
-        return ((f"{link} carries ", ""), ("no prompt", "wire"), (of, ""))
-    many = f"{count_text(most)} prompt{'' if most == 1 else 's'}" if most < MOST else f"{count_text(MOST)} prompts or more"
-    return ((f"{link} carries ", ""), (many, "wire"), (of, ""))
+    some = f"{count_text(batch)} × {count_text(tokens)} tokens" if batch > 1 else f"{count_text(tokens)} tokens"
+    link, where = registry.links()[scenario.link].short, (reach.words(), "wire")
+    taken = f"; whole, {link} takes {time_text(seconds)}"
+    told: list[Sentence] = [
+        ((f"{way_text(scenario)}, prefill hides {some} ", ""), where, (f"{end}.", ""))
+        for end in (f"{taken}, {digits(steps)} decode steps", f"{taken}, {digits(steps)} steps", taken, "")
+    ]
+    return next((one for one in told if len(plain(one)) <= LONGEST), told[-1])
 
 
 def interconnects_figure(scenario: Scenario) -> Figure:

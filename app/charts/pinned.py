@@ -14,7 +14,7 @@ from app.over import Over, evaluate_over
 from app.state import TURN_FIELDS, State
 from kvmodel import Evaluation
 from kvmodel.changes import InputChange, changes_over
-from kvmodel.compare import HEADLINES, FigurePair, accuracy_text, first_token_terms, pairs_of, sentence_of
+from kvmodel.compare import HEADLINES, FigurePair, accuracy_text, first_token_terms, fits_text, pairs_of, sentence_of
 from kvmodel.compare_turns import design_pairs, kept, turn_changes_over, turn_difference
 from kvmodel.display import MINUS, bytes_text, digits
 from kvmodel.evaluate import evaluate
@@ -50,7 +50,8 @@ def _request_table(pin: State, over: Over) -> Table:
     pairs = [pairs_of(before, row) for row in over.rows]
     told = {path: [row[i] for row in pairs] for i, (path, *_) in enumerate(HEADLINES)}
     bars = pin_bars_table(_terms(plan, before), [_terms(over.plan, row) for row in over.rows], changes)
-    return _said_table(said, changes) | _pair_columns(told) | _sum_columns(before, over.rows) | bars
+    fits = {"pin.fits": [fits_text(before, row) for row in over.rows]}
+    return _said_table(said, changes) | fits | _pair_columns(told) | _sum_columns(before, over.rows) | bars
 
 
 def _terms(plan: Plan, row: Evaluation) -> Terms:
@@ -122,6 +123,7 @@ def pin_blocks(state: State, *, turn: bool) -> list[dict[str, Any]]:
     lines = [
         _block("p", {"tag": "span", "parts": at("pin.sentence"), "children": []}, look="kv-pin-said"),
         pin_bars(),
+        *([] if turn else [_block("p", at("pin.fits"), look="kv-note kv-beyond")]),
         _block("p", at("pin.differs"), look="kv-note kv-one-line"),
         _block("p", f"The pinned one: {_verdict(state.pin, turn=turn)}", look="kv-note"),
         *(_block("p", note, look="kv-note") for note in notes if note),

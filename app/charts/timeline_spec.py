@@ -16,6 +16,8 @@ ZOOM_TOP = (298, 470)
 """Top and bottom of the magnifier's panel."""
 HEIGHT = {False: 296, True: 478}
 STRIP, PREFILL, WIRE, DECODE = (33, 22), (133, 18), (179, 18), (221, 18)
+READY = ((118, 150), (168, 240))
+"""Where the line at prefill's end runs: not through the words between the lanes."""
 ZOOM_PREFILL, ZOOM_WIRE, ZOOM_DECODE = (343, 22), (377, 22), (411, 22)
 """Centre and thickness of each row."""
 TICKS = {"w": 9, "n": 5}
@@ -42,7 +44,8 @@ def layout_of(prefix: str, size: int, *, magnified: bool, both: bool, cells: int
     data += [_boxes(DECODE, at("t.step_cells"), cells, 0, "decode")] if both else []
     words = [Label(text, x, y, fill, size, place) for text, x, y, fill, place in _texts(own, scale)]
     words += _ticks(f"{prefix}.tick", TICKS[prefix], 252)
-    shapes = [area(at("t.wedge")), rule(at("t.ready"), 118, 240, "muted", 1, "dot"), rule(at("t.first"), 102, 240, "ink", 1.5)]
+    ready = [rule(at("t.ready"), top, bottom, "muted", 1, "dot") for top, bottom in READY]
+    shapes = [area(at("t.wedge")), *ready, rule(at("t.first"), 102, 240, "ink", 1.5)]
     if magnified:
         words += [Label(text, x, y, fill, size, place) for text, x, y, fill, place in _zoom_texts(own, scale)]
         words += [

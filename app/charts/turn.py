@@ -32,6 +32,8 @@ BARS = (*DRAWN[:3], ("pool", False), DRAWN[3])
 NAMED = {"pull-back": "pull back", "pool": "a shared pool"}
 """What the designs that keep the history and stall nobody are called in a sentence."""
 KEPT = "Prefill keeps the history"
+ONCE = 1.001
+"""Times that an edge carries a token's KV, up to which it counts as once."""
 SAME = 0.10
 """First tokens within this share of each other count as equal."""
 
@@ -192,6 +194,16 @@ def first_token_text(row: TurnRow) -> str:
     return f"{NAMED[best.id]} takes {time_text(best.ttft_seconds)}"
 
 
+def copies_text(row: TurnRow) -> str:
+    """Why the arrows carry more than the headings count; empty where they do not."""
+    design = row.by_key[DRAWN[0]]
+    carried = sum(float(edge.bytes) for edge in design.edges if not edge.text)
+    if not design.unique_bytes or carried <= ONCE * design.unique_bytes:
+        return ""
+    times = f"{carried / design.unique_bytes:.3g}"
+    return f"Headings count each token’s KV once; the arrows carry it {times} times, once for each decode rank that gets a copy."
+
+
 def turn_table(rows: Sequence[TurnRow]) -> Table:
     """The answer and what is said below the pictures, over a slider's positions."""
     sentences = [supposed(turn_sentence(row), feasible=row.feasible) for row in rows]
@@ -202,6 +214,7 @@ def turn_table(rows: Sequence[TurnRow]) -> Table:
         "born": [f"{_some(row.born, row.history)} of the history generated on decode" for row in rows],
         "held": [_held_text(row) for row in rows],
         "stall": [stall_text(row) for row in rows],
+        "copies": [copies_text(row) for row in rows],
     }
 
 

@@ -164,7 +164,8 @@ def describe_answer(
     heading = block("div", block("h1", block("span", parts=at("answer")), class_="kv-answer"))
     said = [part for child in setup["children"] for part in (explained_words(child, "lane") if isinstance(child, str) else [child])]
     beyond = [block("span", at("context"), class_="kv-beyond"), *offers.model_offer(state, board.slider)]
-    away = [*beyond, *(_apart(offer) for offer in (*beside, *offers.engine_offer(state)))]
+    engine = block("span", ", ", engine_text(state.scenario))
+    away = [_apart(engine), *beyond, *(_apart(offer) for offer in (*beside, *offers.engine_offer(state)))]
     # On a phone the scenario is a line to push sideways, and what stands a click away is below it.
     line = block("span", *said, class_="kv-said-line", role="group", aria_label="Scenario", tabindex="0")
     described = {**setup, "children": [line, block("span", *away, class_="kv-away")]}
@@ -236,13 +237,13 @@ def link_data(state: State) -> dict[str, Any]:
 
 
 def setup_text(scenario: Scenario) -> str:
-    """The scenario in words."""
+    """The scenario in words, but for the engine."""
     plan = plan_of(scenario)
     sides = [f"{side.rank_count} × {side.accelerator.name}" for side in (plan.prefill, plan.decode)]
     where = f"{sides[0]} each side" if sides[0] == sides[1] else f"{sides[0]} to {sides[1]}"
     batch = "" if scenario.batch == 1 else f", {count_text(scenario.batch)} requests at once"
-    note = "".join(f". {note.removesuffix('.')}" for note in lanes_notes(plan))
-    return f"{plan.model.name}, KV in {plan.kv_dtype}, {where}, {link_text(scenario)}{batch}, {engine_text(scenario)}{note}"
+    note = "".join(f" ({note.removesuffix('.')})" for note in lanes_notes(plan))
+    return f"{plan.model.name}, KV in {plan.kv_dtype}, {where}, {link_text(scenario)}{batch}{note}"
 
 
 def engine_text(scenario: Scenario) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from app.charts import interconnects
+from app.charts import hiding, interconnects
 from app.charts.pins import cells
 from app.charts.spec import Figure, Table, at
 from app.live import Board, block, first
@@ -35,13 +36,19 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     """The view's cells and texts, at the scenario itself."""
     scenario, board = state.scenario, frame.board_of(state, frame.PROMPT_SLIDERS)
     now = first(tables(state, "prompt_tokens", (scenario.prompt_tokens,)))
-    items = [block("h2", "Time on the wire", class_="kv-h2"), _key(), _cells(state)]
+    items = [block("h2", "Time on the wire", class_="kv-h2"), _key(state), _cells(state)]
     dashed = [block("p", cells.NOTE, class_="kv-note")] if state.pin else []
     odd = block("p", at("i.odd"), class_="kv-note kv-beyond")
     notes = [block("p", at("i.step"), class_="kv-note"), odd, *dashed, yardstick(state, here=False), block("p", NOTE, class_="kv-note")]
     board.view("interconnects_view", [*items, *notes], now)
-    frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now, second=[offers.hiding_block(state)])
+    frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now, second=[second_block(state)])
     return board
+
+
+def second_block(state: State) -> dict[str, Any]:
+    """The line below the answer: what one decode step carries, whose way of sending it is, and what another engine would make of it."""
+    whose = hiding.whose_text(state.scenario)
+    return block("p", at("i.carries"), f"; {whose}" if whose else "", *offers.hiding_offer(state), ".", class_="kv-second")
 
 
 def _cells(state: State) -> Figure:
@@ -49,20 +56,18 @@ def _cells(state: State) -> Figure:
     return cells.with_cells_pin(drawn, state.scenario, state.pin.scenario) if state.pin else drawn
 
 
-def _key() -> dict[str, object]:
+def _key(state: State) -> dict[str, object]:
     """What the colours mean, in words."""
     swatches = [
         block("span", block("span", class_=f"kv-swatch kv-swatch-{heat}", aria_hidden="true"), name)
         for heat, name in zip(interconnects.HEAT, interconnects.NAMES, strict=True)
     ]
-    mark = block("span", block("b", interconnects.MARK.strip()), f" {interconnects.HIDDEN}")
-    return block("p", block("span", "Decode steps per handoff"), *swatches, mark, class_="kv-key")
+    mark = block("span", block("b", interconnects.MARK.strip()), f" {interconnects.hidden_text(state.scenario)}")
+    return block("p", block("span", "Decode steps that a handoff takes where nothing hides it"), *swatches, mark, class_="kv-key")
 
 
 def tables(state: State, name: str, values: tuple[int, ...], _: Form = None) -> Table:
     """Everything the view shows, over a slider's positions."""
-    scenario, own = state.scenario, [state.scenario.prompt_tokens] * len(values)
+    scenario = state.scenario
     second = offers.hiding_table(scenario, name, values) | evaluate_over(scenario, name, values).table("odd", interconnects.odd_table)
-    if name == "batch":
-        return interconnects.interconnects_table(scenario, own, values) | second
-    return interconnects.interconnects_table(scenario, values, [scenario.batch] * len(values)) | second
+    return interconnects.interconnects_table(scenario, name, values) | second

@@ -46,7 +46,12 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     drawn, pinned = flow.flow_figure(), _pinned(state)
     board.view("flow_view", [flow_pin.with_flow_pin(drawn, pinned) if pinned else drawn], now)
     hollow = [] if pinned is None else [block("p", DASHED, HOLLOW, class_="kv-note")]
-    texts = [*hollow, block("p", at("stall"), class_="kv-note"), block("p", NOTE, class_="kv-note")]
+    texts = [
+        *hollow,
+        block("p", at("copies"), class_="kv-note kv-beyond"),
+        block("p", at("stall"), class_="kv-note"),
+        block("p", NOTE, class_="kv-note"),
+    ]
     board.view("bars_view", [turn_bars.bars_figure(pinned=state.pin is not None), *texts], now, later=True)
     frame.describe_answer(board, state, setup_block(state), now, beside=offers.other_offer(state))
     return board
@@ -84,7 +89,6 @@ def beside_text(scenario: Scenario) -> str:
 
 
 def setup_text(state: State) -> str:
-    """The rest of the turn's setup in words."""
+    """The rest of the turn's setup in words, but for the engine."""
     plan = plan_of(state.scenario)
-    carried = f"{frame.link_text(state.scenario)}, {frame.engine_text(state.scenario)}"
-    return f"; {plan.model.name}, KV in {plan.kv_dtype}, {carried}"
+    return f"; {plan.model.name}, KV in {plan.kv_dtype}, {frame.link_text(state.scenario)}"

@@ -59,13 +59,18 @@ def worded(other: Scenario, said: Sequence[str]) -> Table:
 
 
 def hiding_block(state: State) -> dict[str, Any]:
-    """The line below the answer: on which links prefill hides the handoff, and on which with the other engine, a link to it."""
-    other = other_engine(state.scenario)
-    said: list[Any] = [hiding.condition_text(state.scenario), block("b", at("h.where"))]
-    if other is not None:
-        shown = at("h.other") if state.is_own() else _applied(state, at("h.other"))
-        said.append(block("span", "; ", shown, class_="kv-page-only"))
-    return block("p", *said, ".", class_="kv-second")
+    """The line below an answer on something else: on which links prefill hides the handoff."""
+    whose = hiding.whose_text(state.scenario)
+    where = [f"{hiding.way_text(state.scenario)}{f' ({whose})' if whose else ''}, prefill hides it ", block("b", at("h.where"))]
+    return block("p", *where, *hiding_offer(state), ".", class_="kv-second")
+
+
+def hiding_offer(state: State) -> list[Any]:
+    """On which links with the other engine, a link to it."""
+    if other_engine(state.scenario) is None:
+        return []
+    shown = at("h.other") if state.is_own() else _applied(state, at("h.other"))
+    return [block("span", "; ", shown, class_="kv-page-only")]
 
 
 def hiding_table(scenario: Scenario, name: str, values: tuple[int, ...]) -> Table:

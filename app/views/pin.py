@@ -30,7 +30,7 @@ def draw(actions: Any, box: Any, drawn: Picture, state: State) -> None:
     """The Pin button, and the box of what is pinned, with Swap and Unpin; a frame of another page has no buttons."""
     with_buttons = not st.context.is_embedded
     if with_buttons:
-        _button(actions, "Pin this instead" if state.pin else "Pin", "pin", "Keep this scenario to compare others with")
+        _button(actions, "Pin this instead" if state.pin else "Pin to compare", "pin", "Keep this scenario to compare others with")
     if state.pin is None:
         return
     with box.container(border=True, key="pin_box"):

@@ -14,7 +14,7 @@ def draw(place: Any) -> None:
     """The button that opens the list; a frame of another page has none."""
     if st.context.is_embedded:
         return
-    with place.popover("Start from", key="presets"):
+    with place.popover("Examples", key="presets"):
         static_block("presets_view", presets_list())
 
 

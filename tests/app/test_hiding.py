@@ -1,22 +1,28 @@
 """On which links prefill hides a handoff: as each link's own bound says, and as the line below the answer puts it."""
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.charts import turn
-from app.charts.hiding import Reach, condition_text, hiding_table, reach_over
+from app.charts.hiding import Reach, hiding_table, reach_over, sent_ahead, way_text, whose_text
 from app.state import State
 from app.views import critical_length, interconnects, next_turn, offers
 from kvmodel import Scenario, evaluate, registry
 from kvmodel.display import time_text
+from kvmodel.plan import plan_of
 from kvmodel.results import Evaluation
 
-NICS = [link for link in registry.links().values() if link.scope != "same-node"]
+LINKS = [link for link in registry.links().values() if link.scope != "same-node"]
+NICS = [link.id for link in LINKS if link.scope != "site"]
 
 
-def layered(scenario: Scenario, link: str, **changes: int) -> Evaluation:
-    return evaluate(scenario.with_changes(link=link, overlap="layer", **changes))
+def ahead(scenario: Scenario, link: str, **changes: int) -> Evaluation:
+    """As the engine sends by itself while prefill computes, or layer by layer."""
+    other = scenario.with_changes(link=link, **changes)
+    return evaluate(other if plan_of(other).overlap != "serial" else other.with_changes(overlap="layer"))
 
 
 @settings(max_examples=12, deadline=None)
@@ -33,14 +39,18 @@ def layered(scenario: Scenario, link: str, **changes: int) -> Evaluation:
 )
 def test_a_link_is_named_where_its_own_bound_says_hidden(scenario, moved):
     field, value = moved
-    reach = reach_over(scenario, field, (value,))[0]
-    alone = {link.id: layered(scenario, link.id, **{field: value}) for link in NICS}
+    reach = reach_over(sent_ahead(scenario), field, (value,))[0]
+    alone = {link.id: ahead(scenario, link.id, **{field: value}) for link in LINKS}
     hidden = {name for name, result in alone.items() if result.bound in ("hidden", "nothing")}
     assert {link.id for link in reach.able} == hidden
     times = [alone[link.id].transfer.seconds for link in reach.able]
     assert times == pytest.approx(sorted(times))
     if " or faster" in reach.words():
-        assert {name for name, result in alone.items() if result.transfer.seconds < times[-1] * 0.999} <= hidden
+        slowest = next(link.id for link in LINKS if link.short == reach.slowest)
+        assert slowest in hidden & set(NICS)
+        assert {name for name in NICS if alone[name].transfer.seconds < alone[slowest].transfer.seconds * 0.999} <= hidden
+    assert (reach.words() == "on every NIC") == (set(NICS) <= hidden)
+    assert (reach.words() == "on no NIC") == (not hidden & set(NICS))
 
 
 def test_32k_of_llama_3_70b_hides_on_slower_links_than_the_engine_of_today_would_have_it():
@@ -52,8 +62,8 @@ def test_32k_of_llama_3_70b_hides_on_slower_links_than_the_engine_of_today_would
     other = scenario.with_changes(engine="vllm-nixl")
     table = hiding_table(scenario, "prompt_tokens", (32_768,), other)
     assert table["h.where"] == ["on Ethernet 100 or faster"]
-    assert layered(other, "ethernet-100").bound == "link"
-    assert table["h.other"][0].startswith("with vLLM NIXL’s costs on ")
+    assert evaluate(other.with_changes(link="ethernet-100", overlap="layer")).bound == "link"
+    assert table["h.other"][0].startswith("with vLLM NIXL’s costs, if it sent so, on ")
     assert "Ethernet 100" not in table["h.other"][0]
 
 
@@ -66,11 +76,16 @@ def test_the_words_say_none_all_a_slowest_or_a_count():
 
 
 def test_what_the_engine_does_by_itself_is_said_of_every_engine():
+    whole = {"serial": "itself sends the whole prompt at once"}
+    ways = {"serial": "Sent layer by layer", "layer": "Sent layer by layer", "chunk": "Sent chunk by chunk"}
     for engine in registry.engines().values():
-        said = condition_text(Scenario(engine=engine.id))
-        assert said.startswith("Sent layer by layer")
-        assert said.endswith("prefill hides it ")
-        assert (f"({engine.name} itself sends" in said) == (engine.overlap in ("serial", "chunk") and engine.id != "ideal")
+        scenario = Scenario(engine=engine.id)
+        assert way_text(scenario) == ways[engine.overlap]
+        said = whole.get(engine.overlap, f"as {engine.name} does")
+        assert whose_text(scenario).endswith("" if engine.id == "ideal" else said)
+        other = whose_text(scenario.with_changes(overlap="layer"))
+        assert (other == f"as {engine.name} does") == (engine.overlap == "layer")
+        assert ("itself sends chunk by chunk" in other) == (engine.overlap == "chunk")
 
 
 @pytest.mark.parametrize("view", [critical_length, interconnects], ids=["critical-length", "interconnects"])
@@ -79,11 +94,12 @@ def test_the_line_stands_below_the_answer_and_leads_to_the_other_engine(view):
     picture = view.picture(state, (128, 32_768, 131_072)) if view is critical_length else view.picture(state)
     heading, second, *_ = picture.views["answer_view"]["items"]
     assert heading["children"][0]["tag"] == "h1"
-    link = next(child for child in second["children"] if isinstance(child, dict) and child["tag"] == "span")["children"][1]
+    link = next(child for child in second["children"] if isinstance(child, dict) and child.get("tag") == "span")["children"][1]
     assert "engine=vllm-nixl" in link["href"]
     assert "link=ethernet-100" in link["href"]
-    assert picture.views["answer_view"]["now"]["h.where"] == "on Ethernet 100 or faster"
-    assert not any(isinstance(c, dict) and c["tag"] == "span" for c in offers.hiding_block(State(Scenario(engine="vllm-nixl")))["children"])
+    assert "prefill hides" in picture.views["answer_view"]["say"] + json.dumps(second)
+    assert picture.views["answer_view"]["now"]["h.other"].endswith("on RoCE 100 or faster")
+    assert not offers.hiding_offer(State(Scenario(engine="vllm-nixl")))
 
 
 def test_the_next_turn_says_what_another_engine_would_make_of_it():

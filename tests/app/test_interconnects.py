@@ -11,6 +11,7 @@ from app.charts.spec import fill
 from app.palette import DARK, LIGHT
 from kvmodel import Scenario, evaluate, registry
 from kvmodel.display import digits, time_text
+from kvmodel.plan import plan_of
 
 SCENARIOS = st.builds(
     Scenario,
@@ -23,7 +24,7 @@ SCENARIOS = st.builds(
 
 
 def drawn(scenario, prefix="w"):
-    table = interconnects.interconnects_table(scenario, [scenario.prompt_tokens], [scenario.batch])
+    table = interconnects.interconnects_table(scenario, "prompt_tokens", [scenario.prompt_tokens])
     figure = interconnects.interconnects_figure(scenario)
     return table, fill(figure.wide if prefix == "w" else figure.narrow, table, 0, LIGHT)
 
@@ -42,7 +43,7 @@ def test_the_published_cells_are_bytes_over_bandwidth():
     assert cells["ib-ndr-400", 1] == "6.71\u202fms"
     assert cells["ib-ndr-400", 32] == "215\u202fms"
     assert cells["nvlink-4", 1] == "0.746\u202fms"
-    assert "at batch 32 the handoff takes 215\u202fms" in table["answer.text"][0]
+    assert "prefill hides 32 × 1,024 tokens on Ethernet 100 or faster; whole, NDR 400 takes 215\u202fms" in table["answer.text"][0]
     assert "<b>InfiniBand NDR 400</b>\u2002" in figure["data"][1]["text"][-1].split("<br><br>")
 
 
@@ -70,11 +71,13 @@ def test_cells_are_what_evaluate_says_and_the_stairs_part_them_at_one_step(scena
             middle = (column + 0.5, interconnects.HEAD + height * (row + 0.5))
             inside = [tone for tone, boxes in heats.items() if any(a < middle[0] < b and t < middle[1] < u for a, t, b, u in boxes)]
             assert inside == [LIGHT[f"heat{level}"]]
-            hidden = evaluate(other.with_changes(batch=batch, overlap="layer")).bound == "hidden"
+            ahead = other if plan_of(other).overlap != "serial" else other.with_changes(overlap="layer")
+            hidden = evaluate(ahead.with_changes(batch=batch)).bound == "hidden"
             said = [(words["text"][i].split("<br>")[2 * row], words["textfont"]["color"][i]) for i in (2 * column, 2 * column + 1)]
             shown = ("✓\u2009" if hidden else "") + time_text(r.transfer.seconds)
             assert [pair for pair in said if pair[0]] == [(shown, LIGHT[f"heat{1 if level < 3 else 4}_text"])]
-            hides = "prefill hides it, sent layer by layer" if hidden else "prefill cannot hide it"
+            way = "chunk by chunk" if scenario.engine == "sglang-mooncake" else "layer by layer"
+            hides = f"prefill hides it, sent {way}" if hidden else "prefill cannot hide it"
             told_here = f"{time_text(r.transfer.seconds)}<br>{digits(steps)} decode steps<br>{hides}"
             assert told["customdata"][row * len(columns) + column] == told_here
             assert (told["x"][row * len(columns) + column], told["y"][row * len(columns) + column]) == middle
@@ -83,7 +86,7 @@ def test_cells_are_what_evaluate_says_and_the_stairs_part_them_at_one_step(scena
 @settings(max_examples=15, deadline=None)
 @given(SCENARIOS)
 def test_the_sentence_counts_the_prompts_that_fit_one_decode_step(scenario):
-    supposed, table = "If this could run: ", interconnects.interconnects_table(scenario, [scenario.prompt_tokens], [3])
+    supposed, table = "If this could run: ", interconnects.interconnects_table(scenario, "batch", [3])
     answer = table["answer.text"][0]
     assert answer.startswith(supposed) != evaluate(scenario.with_changes(batch=3)).feasible
     text = answer.removeprefix(supposed)
@@ -92,12 +95,31 @@ def test_the_sentence_counts_the_prompts_that_fit_one_decode_step(scenario):
         r = evaluate(scenario.with_changes(batch=batch))
         return r.transfer.seconds / r.decode.step_seconds
 
-    assert f"{digits(steps(3))} steps" in text
-    said = text.removeprefix(f"{registry.links()[scenario.link].short} carries ").split()[0]
+    assert f" takes {time_text(evaluate(scenario.with_changes(batch=3)).transfer.seconds)}" in text or len(text) > 100
+    short = registry.links()[scenario.link].short
+    text = table["i.carries"][0]
+    said = text.removeprefix(f"In one decode step {short} carries ").split()[0]
     most = 0 if said == "no" else int(said)
     assert most == 0 or steps(most) <= 1
     assert steps(most + 1) > 1 or "or more" in text
-    assert len(text) <= 125
+    assert len(answer.removeprefix(supposed)) <= 125
+
+
+@pytest.mark.parametrize(
+    ("fields", "answer"),
+    [
+        ({}, "Sent layer by layer, prefill hides 32,768 tokens on Ethernet 100 or faster; whole, NDR 400 takes 215~ms, 21.0 decode steps."),
+        ({"engine": "sglang-mooncake"}, "Sent chunk by chunk, prefill hides 32,768 tokens on RoCE 100 or faster; whole, NDR 400 takes "),
+        ({"engine": "vllm-nixl", "link": "ethernet-25"}, "Sent layer by layer, prefill hides 32,768 tokens on RoCE 100 or faster; whole"),
+    ],
+)  # fmt: skip
+def test_the_answer_leads_with_the_nics_that_hide_the_prompt(fields, answer):
+    scenario = Scenario(prompt_tokens=32_768, **fields)
+    text = interconnects.interconnects_table(scenario, "prompt_tokens", [32_768])["answer.text"][0]
+    assert text.startswith(answer.replace("~", "\u202f"))
+    for link in ("roce-100", "ethernet-100"):
+        ahead = scenario.with_changes(link=link) if "sglang" in scenario.engine else scenario.with_changes(link=link, overlap="layer")
+        assert (evaluate(ahead).bound == "hidden") == (link == "roce-100" or scenario.engine == "ideal")
 
 
 def test_the_heat_grows_with_its_level_and_its_words_can_be_read():
@@ -135,7 +157,7 @@ def test_a_faster_link_that_takes_longer_is_named_with_the_reason(name):
 
 
 def test_nothing_to_move_is_said():
-    text = interconnects.interconnects_table(Scenario(decode_held_tokens=8192), [8192], [1])["answer.text"][0]
+    text = interconnects.interconnects_table(Scenario(decode_held_tokens=8192), "prompt_tokens", [8192])["answer.text"][0]
     assert text == "Decode already holds this prompt: 0\u202fB to move."
 
 
@@ -146,4 +168,4 @@ def test_the_batch_slider_moves_the_sentence_alone(batch):
 
     table = tables(State(Scenario()), "batch", (1, batch))
     assert table["i.text"][0] == table["i.text"][1]
-    assert f"at batch {batch} the handoff" in table["answer.text"][1]
+    assert f"prefill hides {'256 × ' if batch > 1 else ''}8,192 tokens on " in table["answer.text"][1]

@@ -173,6 +173,15 @@ def test_the_setup_says_what_prefill_is_taken_to_hold_and_opens_its_inputs(histo
     assert "data-open" not in copied
 
 
+@pytest.mark.parametrize(("model", "times"), [("qwen3-235b-a22b", 2), ("llama-3-70b", 1), ("deepseek-v3", 8)])
+def test_copies_on_the_arrows_are_explained(model, times):
+    """Four KV heads on eight ranks are held twice, a latent row by each of eight, eight heads once."""
+    state = State(Scenario(model=model, engine="vllm-nixl"), TURN)
+    [row] = turn.turn_rows(state, "delta_tokens", (TURN.delta_tokens,))
+    said = turn.turn_table([row])["copies"][0]
+    assert (f"the arrows carry it {times} times" in said) if times > 1 else said == ""
+
+
 @given(scenarios(longest=4096), st.integers(0, 200_000), st.integers(1, 4_000), st.integers(0, 200_000))
 @settings(max_examples=25)
 def test_every_answer_on_a_turn_is_short(scenario, history, delta, generated):

@@ -34,7 +34,7 @@ def test_a_pinned_scenario_is_compared_overlaid_and_shared(visit):
     from axe_playwright_python.sync_playwright import Axe
 
     one = visit().open("/?overlap=layer")
-    one.page.get_by_role("button", name="Pin", exact=True).click()
+    one.page.get_by_role("button", name="Pin to compare", exact=True).click()
     one.settle()
     said = one.page.locator(".kv-pin-said")
     assert said.inner_text() == "Both are the same scenario."

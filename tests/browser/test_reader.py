@@ -70,7 +70,7 @@ def test_answer_presets_engine_and_slider_are_above_the_fold_on_a_first_visit(re
     one.page.set_viewport_size({"width": width, "height": FOLD[width]})
     page = at(one, "/")
     slider = page.locator(".st-key-slider_prompt_tokens")
-    for seen in (page.locator("h1"), page.get_by_role("button", name="Start from"), page.get_by_text("Change engine"), slider):
+    for seen in (page.locator("h1"), page.get_by_role("button", name="Examples"), page.get_by_text("Change engine"), slider):
         assert in_sight(one, seen), seen
     assert page.evaluate(OPEN) == 0
     hint, inputs = page.locator(".kv-hint"), page.locator(".st-key-selects")
@@ -82,7 +82,7 @@ def test_answer_presets_engine_and_slider_are_above_the_fold_on_a_first_visit(re
 
 def test_presets_open_at_the_head_and_lead_to_their_views(phone):
     page = at(phone, "/")
-    page.get_by_role("button", name="Start from").click()
+    page.get_by_role("button", name="Examples").click()
     links = page.locator(".kv-presets a")
     links.first.wait_for()
     assert set(links.all_inner_texts()) == {
@@ -282,7 +282,7 @@ def test_an_embed_with_options_keeps_working_and_links_without_them(reader):
     assert {"embed=true", "embed_options=light_theme", "model=llama-3.1-8b"} <= set(urlparse(page.url).query.split("&"))
     link = page.get_by_role("link", name="Open in the explorer").and_(page.locator("[href='./?model=llama-3.1-8b&prompt_tokens=1048576']"))
     link.wait_for()
-    assert not page.get_by_role("button", name="Start from").is_visible()
+    assert not page.get_by_role("button", name="Examples").is_visible()
     assert not page.get_by_label("Prompt tokens as a number").is_visible()
 
 

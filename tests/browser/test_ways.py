@@ -21,7 +21,7 @@ def test_back_returns_to_the_preset_and_the_scenario_before(visit):
     one = visit().open("/?link=ethernet-25")
     before = one.answer()
     for name, said in (("Across datacentres", "Every handoff on WAN 100"), ("Llama 2 7B over 100 Gb/s", "Link-bound")):
-        one.page.get_by_role("button", name="Start from").click()
+        one.page.get_by_role("button", name="Examples").click()
         one.page.get_by_role("link", name=name).click()
         one.page.locator("h1", has_text=said).wait_for()
     one.page.go_back()
