@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kvmodel import Scenario, Turn, agent_turn, evaluate, find_model
 from kvmodel.changes import changes_between, changes_over, input_text, unset_text
-from kvmodel.compare import compare, first_token_terms, moved_text
+from kvmodel.compare import compare, first_token_terms, fits_text, moved_text
 from kvmodel.compare_turns import compare_turns, turn_changes, turn_changes_over
 from kvmodel.display import time_text
 from kvmodel.plan import plan_of
@@ -72,6 +72,10 @@ def test_fp8_doubles_what_decode_holds_and_the_sentence_says_so_where_the_first_
     fitting = [int(room // (8_692 * per_token + workspace)) for per_token in (token, token / 2)]
     assert [held["memory.decode.batch_fits"].pinned, held["memory.decode.batch_fits"].this] == fitting
     assert held["memory.decode.batch_fits"].texts() == ("164", "327", "+163, 1.99×")
+    assert (
+        fits_text(evaluate(Scenario()), evaluate(Scenario(kv_dtype="fp8"))) == "Decode holds 327 requests of this length in place of 164."
+    )
+    assert fits_text(evaluate(Scenario()), evaluate(Scenario(link="wan-100"))) == ""
     assert held["memory.decode.cache_bytes"].texts() == ("356\u202fMB", "178\u202fMB", "−178\u202fMB, 0.500×")
     assert said({"overlap": "layer"}, {"overlap": "layer", "kv_dtype": "fp8"}) == (
         "KV dtype fp8 in place of bf16: 2.00× fewer bytes cross, the first token hardly moves, and decode holds 327 requests, not 164."

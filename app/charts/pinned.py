@@ -120,10 +120,13 @@ def pin_blocks(state: State, *, turn: bool) -> list[dict[str, Any]]:
     if state.pin is None:
         return []
     notes = [accuracy_text(state.pin.scenario, state.scenario), OWN if state.pin.is_own() or state.is_own() else ""]
+    # Where it changes at the scenario itself its line stands, whatever it says further on: no page jumps under a thumb.
+    changes = not turn and fits_text(evaluate(state.pin.scenario), evaluate(state.scenario))
+    fits = [_block("p", at("pin.fits"), look="kv-note kv-pin-fits")] if changes else []
     lines = [
         _block("p", {"tag": "span", "parts": at("pin.sentence"), "children": []}, look="kv-pin-said"),
         pin_bars(),
-        *([] if turn else [_block("p", at("pin.fits"), look="kv-note kv-beyond")]),
+        *fits,
         _block("p", at("pin.differs"), look="kv-note kv-one-line"),
         _block("p", f"The pinned one: {_verdict(state.pin, turn=turn)}", look="kv-note"),
         *(_block("p", note, look="kv-note") for note in notes if note),

@@ -1,14 +1,13 @@
 """What a reader meets on the page, in one session at a desk and one on a phone: each test opens the view that it needs."""
 
 import re
-from urllib.parse import parse_qsl, urlparse, urlsplit
+from urllib.parse import urlparse
 
 import pytest
 
 from app.catalog import VIEWS
 from app.palette import DARK, LIGHT
-from app.state import State, from_link
-from kvmodel import Scenario, evaluate
+from app.state import State
 from kvmodel.turn import Turn
 from tests.browser.conftest import Visit
 
@@ -122,31 +121,6 @@ def test_the_engine_is_a_click_away_and_says_what_another_costs(reader):
     page.get_by_role("link", name="with vLLM NIXL").click()
     page.wait_for_url(lambda url: "engine=vllm-nixl" in url)
     page.locator(".kv-setup", has_text="vLLM NIXL · Change engine").wait_for()
-
-
-@pytest.mark.parametrize(
-    ("start", "control", "choice", "moved", "becomes"),
-    [
-        ("/", "engine", "SGLang Mooncake", "overlap", Scenario(engine="sglang-mooncake")),
-        ("/?model=deepseek-v3&kv_dtype=fp8_ds_mla&engine=sglang-mooncake", "model", "Qwen3 8B", "kv_dtype", None),
-    ],
-)
-def test_a_control_that_a_choice_elsewhere_moves_is_no_choice_of_its_own(reader, start, control, choice, moved, becomes):
-    """The engine brings its overlap, a model without a latent its cache's format: both come from the run, none is asked for ahead."""
-    page, asked = at(reader, start), []
-    page.route("**/ahead?*", lambda route: (asked.append(dict(parse_qsl(urlsplit(route.request.url).query))["name"]), route.continue_()))
-    if control == "engine":
-        page.get_by_role("button", name="Change engine").click()
-    page.locator(f".st-key-{control} input").click()
-    page.locator(f".st-key-{control} input").fill(choice)
-    page.get_by_role("option", name=choice).first.click()
-    page.wait_for_url(lambda url: f"{control}=" in url and "kv_dtype" not in url)
-    page.wait_for_timeout(1_500)
-    assert moved not in asked
-    scenario = becomes or from_link(dict(parse_qsl(urlsplit(page.url).query))).scenario
-    assert getattr(scenario, control) == ("sglang-mooncake" if control == "engine" else "qwen3-8b")
-    assert page.locator("h1").inner_text().replace("\n", " ") == evaluate(scenario).verdict
-    assert from_link(dict(parse_qsl(urlsplit(page.url).query))).scenario == scenario
 
 
 def test_applying_a_change_shows_what_was_beside_what_is(reader):

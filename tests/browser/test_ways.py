@@ -2,9 +2,12 @@
 
 import http.server
 import threading
-from urllib.parse import urlparse
+from urllib.parse import parse_qsl, urlparse, urlsplit
 
 import pytest
+
+from app.state import from_link
+from kvmodel import Scenario, evaluate
 
 pytestmark = pytest.mark.browser
 
@@ -96,3 +99,28 @@ def test_on_a_phone_the_list_of_views_closes_once_one_is_chosen(visit):
     one.page.get_by_role("button", name="Expand sidebar").wait_for()
     one.page.locator("h1").click(timeout=5000)  # nothing covers it
     assert one.errors == []
+
+
+@pytest.mark.parametrize(
+    ("start", "control", "choice", "moved", "becomes"),
+    [
+        ("/", "engine", "SGLang Mooncake", "overlap", Scenario(engine="sglang-mooncake")),
+        ("/?model=deepseek-v3&kv_dtype=fp8_ds_mla&engine=sglang-mooncake", "model", "Qwen3 8B", "kv_dtype", None),
+    ],
+)
+def test_a_control_that_a_choice_elsewhere_moves_is_no_choice_of_its_own(visit, start, control, choice, moved, becomes):
+    """The engine brings its overlap, a model without a latent its cache's format: both come from the run, none is asked for ahead."""
+    page, asked = visit().open(start).page, []
+    page.route("**/ahead?*", lambda route: (asked.append(dict(parse_qsl(urlsplit(route.request.url).query))["name"]), route.continue_()))
+    if control == "engine":
+        page.get_by_role("button", name="Change engine").click()
+    page.locator(f".st-key-{control} input").click()
+    page.locator(f".st-key-{control} input").fill(choice)
+    page.get_by_role("option", name=choice).first.click()
+    page.wait_for_url(lambda url: f"{control}=" in url and "kv_dtype" not in url)
+    page.wait_for_timeout(1_500)
+    assert moved not in asked
+    scenario = becomes or from_link(dict(parse_qsl(urlsplit(page.url).query))).scenario
+    assert getattr(scenario, control) == ("sglang-mooncake" if control == "engine" else "qwen3-8b")
+    assert page.locator("h1").inner_text().replace("\n", " ") == evaluate(scenario).verdict
+    assert from_link(dict(parse_qsl(urlsplit(page.url).query))).scenario == scenario
