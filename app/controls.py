@@ -11,7 +11,7 @@ from app import typed
 from app.charts.layer_tables import kind_name
 from app.charts.matrices import group_of, kinds_of
 from app.charts.measured import ALL, YOURS, engines_measured, links_measured
-from app.live import block, static_block
+from app.live import block, still_block
 from app.over import nearest, positions_of
 from app.overlap_words import overlap_line
 from app.reading import ARRIVED, KNOBS, MORE, MORE_BESIDE, has_mla, overlaps, text_key
@@ -100,7 +100,7 @@ def draw_controls(state: State, sliders: Sequence[str]) -> dict[str, Any]:
 
 def draw_more(state: State, view: str) -> None:
     """Draw the folded inputs, while they are unfolded."""
-    static_block("summary_view", block("p", summary(state.scenario), class_="kv-summary"))
+    still_block(block("p", summary(state.scenario), class_="kv-summary"))
     folder = st.expander("More inputs", key="more_inputs", on_change="rerun")
     if not folder.open:
         return
@@ -108,7 +108,7 @@ def draw_more(state: State, view: str) -> None:
         last = _draw_groups(state, MORE)
         for name in MORE_BESIDE.get(view, ()):
             _input(last, state, name)
-        static_block("knobs_head", block("h2", "In place of the engine's and the link's own", class_="kv-h2"))
+        still_block(block("h2", "In place of the engine's and the link's own", class_="kv-h2"))
         _draw_groups(state, KNOBS)
 
 
@@ -134,7 +134,7 @@ def draw_overlap(scenario: Scenario) -> None:
     """What may cross while prefill computes, and whose own way that is: stands at the head of the picture it changes."""
     with st.container(horizontal=True, vertical_alignment="center", key="overlap_choice"):
         st.segmented_control(label_of("overlap"), overlaps(scenario), key="overlap", required=True, help=help_of("overlap"))
-        static_block("overlap_words", overlap_line(scenario))
+        still_block(overlap_line(scenario))
 
 
 def draw_filters(state: State) -> None:

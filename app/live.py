@@ -19,6 +19,7 @@ from zlib import compress
 import streamlit as st
 
 from app.charts.spec import Figure, Table, placed
+from app.markup import html_of
 from app.palette import THEMES
 
 STATIC = Path(__file__).parent / "static"
@@ -38,9 +39,20 @@ class Slider:
         table = {name: _shortened(self.table[name]) for name in sorted(names & self.table.keys())}
         return {"positions": [str(value) for value in self.values], "table": table}
 
-    def packed(self, names: AbstractSet[str]) -> str:
+    def packed(self, names: AbstractSet[str]) -> PackedTable:
         """The same, deflated, as text: a tenth of it, made once for all readers of a table."""
-        return b64encode(compress(_encoded(self.data(names)), 6)).decode()
+        text = b64encode(compress(_encoded(self.data(names)), 6)).decode()
+        mark = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return PackedTable(mark, _encoded({"slider": self.key, "mark": mark, "packed": text}))
+
+
+@dataclass(frozen=True, slots=True)
+class PackedTable:
+    """A slider's table as it is sent."""
+
+    mark: str
+    """What it is known by: tables of one mark are the same."""
+    data: bytes
 
 
 def _shortened(column: list[Any]) -> Any:
@@ -150,12 +162,15 @@ class Picture:
         for key in keys:
             _mounter()(key=key, data=self.views[key])
 
-    def mount_tables(self, packed: Mapping[str, str], asked: Mapping[str, Any] | None = None) -> None:
+    def mount_tables(self, packed: Mapping[str, PackedTable], asked: Mapping[str, Any] | None = None) -> None:
         """Mount the packed tables, by slider, that all views of this run move by; last, so that nothing waits for them.
 
-        `asked` says how the browser may ask for the views of another choice before the page answers, if it may.
+        Each is mounted by itself, so that one that stays is not sent again. `asked` says how the browser may ask
+        for the views of another choice before the page answers, if it may.
         """
-        tables = {key: {"id": self.tables.get(key, ""), "packed": text} for key, text in packed.items()}
+        for key, table in packed.items():
+            _mounter()(key=f"table_{key}", data=table.data)
+        tables = {key: {"id": self.tables.get(key, ""), "mark": table.mark} for key, table in packed.items()}
         _mounter()(key="tables", data=_encoded({"sliders": tables, "asked": dict(asked or {})}))
 
 
@@ -179,6 +194,11 @@ def block(tag: str, *children: Any, **attributes: Any) -> dict[str, Any]:
     named = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items() if name != "parts"}
     parts = {"parts": attributes["parts"]} if "parts" in attributes else {}
     return {"tag": tag, **named, **parts, "children": list(children)}
+
+
+def still_block(*items: Mapping[str, Any]) -> None:
+    """Put text blocks of HTML on the page that follow nothing and open nothing: a tenth of the work of a live one."""
+    st.html(html_of(items))
 
 
 def static_block(key: str, *items: Mapping[str, Any]) -> None:

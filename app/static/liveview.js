@@ -325,11 +325,35 @@ function position(slider) {
   return text == null ? undefined : { slider, text, at: store.sliders[slider]?.positions.indexOf(text) ?? -1 };
 }
 
-// The page sends a table deflated, as text; one that came before is not unpacked again.
-async function unpacked(text) {
+const sent = {}; // by slider: its table as it was sent, { mark, packed }
+
+// A table as it is sent, deflated, as text, each slider's by itself; one that came before is not sent again.
+class Sent {
+  update({ slider, mark, packed }) {
+    sent[slider] = { mark, packed };
+    bus.dispatchEvent(new Event("sent"));
+  }
+
+  close() {}
+}
+
+function arrived(slider, mark) {
+  return new Promise(done => {
+    const look = () => {
+      if (sent[slider]?.mark !== mark) return;
+      bus.removeEventListener("sent", look);
+      done(sent[slider].packed);
+    };
+    bus.addEventListener("sent", look);
+    look();
+  });
+}
+
+async function unpacked(slider, mark) {
+  const text = await arrived(slider, mark);
   const bytes = Uint8Array.from(atob(text), character => character.charCodeAt(0));
   const found = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
-  return { ...found, packed: text };
+  return { ...found, mark };
 }
 
 let grasped; // the slider that a pointer is down on
@@ -349,7 +373,7 @@ class Tables {
   async update(data) {
     this.latest = data;
     const known = Object.values(store.sliders), sliders = Object.entries(data.sliders);
-    const ready = sliders.map(([, one]) => (one.packed ? known.find(old => old.packed === one.packed) ?? unpacked(one.packed) : one));
+    const ready = sliders.map(([slider, one]) => (one.mark ? known.find(old => old.mark === one.mark) ?? unpacked(slider, one.mark) : one));
     const tables = ready.some(one => one instanceof Promise) ? await Promise.all(ready) : ready;
     if (this.latest !== data) return;
     this.close();
@@ -391,10 +415,10 @@ function keepUrl({ query, keys }) {
   if (search !== now.toString()) history.replaceState(history.state, "", location.pathname + (search ? `?${search}` : "") + location.hash);
 }
 
-const views = new WeakMap(); // by root: a View, or the page's Tables
+const views = new WeakMap(); // by root: a View, the page's Tables, or one of them as sent
 
 export function mount(root, data) {
-  if (!views.has(root)) views.set(root, data.sliders ? new Tables() : new View(root));
+  if (!views.has(root)) views.set(root, data.sliders ? new Tables() : data.mark ? new Sent() : new View(root));
   root.classList.remove("kv-current");
   views.get(root).update(data);
   return () => { const gone = views.get(root); if (gone) gone.latest = undefined; gone?.close(); views.delete(root); };

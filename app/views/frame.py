@@ -13,7 +13,7 @@ from app import controls, own_models, reading
 from app.answers import SUPPOSED
 from app.charts.pinned import pin_blocks, pin_table
 from app.charts.spec import Table, at
-from app.live import Board, Picture, Slider, block, first, static_block
+from app.live import Board, PackedTable, Picture, Slider, block, first, static_block
 from app.state import TURN_FIELDS, URL_KEYS, State, from_link
 from app.typed import NOTE, Typed, typed_into
 from app.views import explain, heads, hint, offers, onward, presets
@@ -213,7 +213,9 @@ def show_inputs(drawn: Picture, here: Frame, tables: Tables, form: Form = None) 
 
 
 @lru_cache(maxsize=512)
-def packed_table(tables: Tables, state: State, name: str, values: tuple[int, ...], form: Form, names: frozenset[str], typed: Typed) -> str:
+def packed_table(
+    tables: Tables, state: State, name: str, values: tuple[int, ...], form: Form, names: frozenset[str], typed: Typed
+) -> PackedTable:
     """The table over a slider's positions as the browser gets it: the view's, the pin's and the slider's own."""
     around = pin_table(state, name, values) | heads.head_table(name, values, typed) | context_table(state, name, values)
     return Slider(name, values, tables(state, name, values, form) | around).packed(names)

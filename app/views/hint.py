@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.live import block, static_block
+from app.live import block, still_block
 from app.state import State
 
 HINT = (
@@ -25,5 +25,5 @@ def draw(place: Any, state: State) -> None:
         return
     said = [block("span", block("b", head), rest, " ") for head, rest in HINT]
     with place.container(horizontal=True, vertical_alignment="center", key="hint_row"):
-        static_block("hint_view", block("p", *said, class_="kv-hint", role="note", aria_label="How to read this"))
+        still_block(block("p", *said, class_="kv-hint", role="note", aria_label="How to read this"))
         st.button("Got it", key="got_it", on_click=lambda: session.update(hint=False))

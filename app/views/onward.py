@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.live import block, static_block
+from app.live import block, still_block
 from app.state import State
 from app.views.presets import path_of
 
@@ -41,7 +41,7 @@ def draw(place: Any, state: State, view: str) -> None:
     """The line below a view's picture; no link can carry a model of the reader's own, and a frame of another page has no other views."""
     if view in NEXT and not state.is_own() and not st.context.is_embedded:
         with place:
-            static_block("onward_view", onward_line(state, view))
+            still_block(onward_line(state, view))
 
 
 def onward_line(state: State, view: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.live import block, static_block
+from app.live import block, still_block
 from kvmodel import registry
 
 
@@ -15,7 +15,7 @@ def draw(place: Any) -> None:
     if st.context.is_embedded:
         return
     with place.popover("Examples", key="presets"):
-        static_block("presets_view", presets_list())
+        still_block(presets_list())
 
 
 def presets_list() -> dict[str, Any]:
