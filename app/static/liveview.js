@@ -371,10 +371,10 @@ function dragged(to) {
 
 // The page is there once what stands above its controls is: these may be drawn after the tables came.
 const ABOVE = ".st-key-answer_view, .st-key-notices_view, .st-key-pinned_view";
-function shown(until = performance.now() + 5_000) {
+function revealed(until = performance.now() + 5_000) {
   const there = [...document.querySelectorAll(ABOVE)].every(node => node.querySelector(".liveview")?.firstChild);
   if (there || performance.now() > until) document.documentElement.classList.add("kv-loaded");
-  else requestAnimationFrame(() => shown(until));
+  else requestAnimationFrame(() => revealed(until));
 }
 
 class Tables {
@@ -387,7 +387,7 @@ class Tables {
     this.close();
     store.sliders = Object.fromEntries(sliders.map(([slider, { id }], k) => [slider, { ...tables[k], id }]));
     store.asked = data.asked;
-    if (!document.documentElement.classList.contains("kv-loaded")) shown();
+    if (!document.documentElement.classList.contains("kv-loaded")) revealed();
     this.observers = Object.keys(store.sliders).flatMap(slider => this.observe(slider));
     bus.dispatchEvent(new Event("tables"));
   }
