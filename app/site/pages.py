@@ -10,11 +10,11 @@ import kvmodel
 from app.catalog import TITLES, VIEWS
 from app.controls import NAMED, label_of
 from app.live import Board
+from app.markup import html_of, parts_html
 from app.shell import DESCRIPTION
 from app.site.axes import AXES, Axis
 from app.site.data import NOTICES, places
 from app.site.grid import Grid, query_of
-from app.site.markup import html_of, parts_html
 from app.state import URL_KEYS, State
 from app.views import method
 from app.views.hint import HINT

@@ -5,9 +5,9 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 
 from app.catalog import TITLES, VIEWS
+from app.markup import html_of
 from app.overlap_words import overlap_line
 from app.reading import overlaps
-from app.site.markup import html_of
 from app.state import State
 from app.views.onward import NEXT, QUESTIONS, onward_line
 from kvmodel import registry

@@ -14,10 +14,11 @@ from app.catalog import VIEWS
 from app.charts.spec import placed
 from app.cli import main
 from app.live import block
+from app.markup import html_of
 from app.site.data import view_data
 from app.site.folder import MARK, PARTIAL, hashed, named, opened
 from app.site.grid import grid_of, query_of, values_of
-from app.site.markup import html_of
+from app.site.make import script
 from app.state import State, from_link
 from kvmodel import BadScenarioError, Scenario, evaluate
 from kvmodel.display import bytes_text, digits, time_text
@@ -203,3 +204,13 @@ def test_texts_stay_texts_in_pages_and_names_hold_what_files_are():
     assert hashed("a.js", b"x") != hashed("a.js", b"y")
     with pytest.raises(BadScenarioError, match="engine"):
         values_of({"engine": ""})
+
+
+def test_the_scripts_that_a_copy_joins_have_no_name_twice():
+    """They stand in one scope there, and a name that two of them have is an error that leaves every page of the copy empty."""
+    heads = re.findall(r"^(?:const|let|class|(?:async )?function) +(.*)$", script(), re.MULTILINE)
+    first = [re.match(r"\w+", head)[0] for head in heads if head[0] not in "{["]
+    more = [name for head in heads for name in re.findall(r"(?<=, )(\w+)(?=[,;] | = |, |;)", head.partition("//")[0].partition("=")[0])]
+    names = first + more
+    assert {name for name in names if names.count(name) > 1} == set()
+    assert {"shown", "grid", "revealed", "slider", "element", "sent"} <= set(names)
