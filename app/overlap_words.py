@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.charts.hiding import WAYS
 from app.live import block
 from kvmodel import registry
 from kvmodel.records.engine import Overlap
 from kvmodel.scenario import Scenario
 
-SENDS: dict[Overlap, str] = {
-    "serial": "after prefill",
-    "chunk": "chunk by chunk",
-    "layer": "layer by layer",
-    "layer-group": "by groups of layers",
-    "layer-both": "layer by layer to a decode that computes along",
-}
+SENDS = {"serial": "after prefill", **WAYS, "layer-both": f"{WAYS['layer-both']} to a decode that computes along"}
 """How an engine sends whose own overlap this is."""
 NONE = "No engine here sends so of its own."
 ALL = 3

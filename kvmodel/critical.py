@@ -78,12 +78,17 @@ def length_tests(scenario: Scenario) -> dict[str, Test]:
         return (result.transfer.seconds >= result.decode.step_seconds) & (result.kv.wire_bytes > 0)
 
     def hides(tokens: Any) -> Any:
-        return np.isin(handoff(layered, replace_tokens(amounts, tokens)).bound, ("hidden", "nothing"))
+        return is_hidden(handoff(layered, replace_tokens(amounts, tokens)).bound)
 
     def gap_is_large(tokens: Any) -> Any:
         return handoff(plan, replace_tokens(amounts, tokens)).gap_share > GAP_MARK
 
     return {"decode_step_tokens": outlasts_step, "hidden": hides, "gap_over_share": gap_is_large}
+
+
+def is_hidden(bound: Any) -> Any:
+    """Whether a bound, or each of an array of them, is that of a transfer that prefill hides: all but its last part, or nothing to move."""
+    return np.isin(bound, ("hidden", "nothing"))
 
 
 def critical_bandwidth(plan: Plan, amounts: Amounts) -> float | None:

@@ -7,6 +7,8 @@ colours it (`exposed`, `wire`, ...), all else carries an empty one. A third item
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kvmodel.breakdown import transfer_terms
 from kvmodel.display import bytes_text, count_text, share_text, shared_time_unit, time_text
 from kvmodel.flips import FIRST, GAP_MARK, Flip, flip_of
@@ -27,6 +29,11 @@ LONGEST = 125
 def plain(sentence: Sentence) -> str:
     """A sentence without its colours."""
     return "".join(part[0] for part in sentence)
+
+
+def first_short(said: Sequence[Sentence]) -> Sentence:
+    """The first of several sentences that is short enough; the last where none is."""
+    return next((one for one in said if len(plain(one)) <= LONGEST), said[-1])
 
 
 def supposed(sentence: Sentence, *, feasible: bool) -> Sentence:

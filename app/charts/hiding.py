@@ -17,6 +17,7 @@ import numpy as np
 from app.charts.links import on_link
 from app.charts.spec import Table
 from kvmodel import registry
+from kvmodel.critical import is_hidden
 from kvmodel.display import count_text
 from kvmodel.evaluate import sweep
 from kvmodel.plan import plan_of
@@ -78,7 +79,7 @@ def _reach(scenario: Scenario, field: str, values: tuple[int, ...]) -> tuple[Rea
     found = [sweep(on_link(scenario, link.id), **{field: np.asarray(values)}) for link in links]
     shape = (len(values),)
     seconds = np.stack([np.broadcast_to(r.transfer.seconds, shape) for r in found])
-    hides = np.stack([np.broadcast_to(np.isin(r.bound, ("hidden", "nothing")), shape) for r in found])
+    hides = np.stack([np.broadcast_to(is_hidden(r.bound), shape) for r in found])
     return tuple(_reach_of(links, seconds[:, i], hides[:, i]) for i in range(len(values)))
 
 

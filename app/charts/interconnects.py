@@ -20,12 +20,13 @@ from app.charts.odd_links import odd_sentences
 from app.charts.spec import Figure, Spec, Table, at
 from app.over import BATCHES, Over
 from kvmodel import registry
+from kvmodel.critical import is_hidden
 from kvmodel.display import bytes_text, count_text, digits, time_text
 from kvmodel.evaluate import sweep
 from kvmodel.records.hardware import Link
 from kvmodel.results import Evaluation
 from kvmodel.scenario import Scenario
-from kvmodel.verdict import LONGEST, Sentence, plain, supposed
+from kvmodel.verdict import Sentence, first_short, plain, supposed
 
 COLUMNS = {"w": (1, 2, 4, 8, 16, 32, 64), "n": (1, 8, 32, 64)}
 """Batches drawn, by layout."""
@@ -68,7 +69,7 @@ def interconnects_table(scenario: Scenario, field: str, values: Sequence[int]) -
     layered, hidden = [on_link(sent_ahead(scenario), link.id) for link in drawn_links(scenario)], hidden_text(scenario)
     bounds = [sweep(one, prompt_tokens=prompts[:, None], batch=np.asarray(drawn)[None, :]).bound for one in layered]
     shape = (len(prompts), len(drawn))
-    hides = np.stack([np.broadcast_to(np.isin(bound, ("hidden", "nothing")), shape) for bound in bounds], axis=1)
+    hides = np.stack([np.broadcast_to(is_hidden(bound), shape) for bound in bounds], axis=1)
     seconds = np.stack([np.broadcast_to(r.transfer.seconds, shape) for r in found], axis=1)
     steps = seconds / np.stack([np.broadcast_to(r.decode.step_seconds, shape) for r in found], axis=1)
     own = sweep(scenario, prompt_tokens=prompts, batch=np.asarray(batches))
@@ -201,7 +202,7 @@ def _sentence(scenario: Scenario, tokens: int, batch: int, reach: Reach, seconds
         ((f"{way_text(scenario)}, prefill hides {some} ", ""), where, (f"{end}.", ""))
         for end in (f"{taken}, {digits(steps)} decode steps", f"{taken}, {digits(steps)} steps", taken, "")
     ]
-    return next((one for one in told if len(plain(one)) <= LONGEST), told[-1])
+    return first_short(told)
 
 
 def interconnects_figure(scenario: Scenario) -> Figure:

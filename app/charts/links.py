@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from app.charts.spec import at
 from kvmodel import registry
-from kvmodel.critical import Interval, Test, intervals
+from kvmodel.critical import Interval, Test, intervals, is_hidden
 from kvmodel.display import bytes_text, count_text, digits, rate_text, tokens_text
 from kvmodel.evaluate import amounts_of
 from kvmodel.handoff import handoff
@@ -70,7 +68,7 @@ def _outlasts_step(scenario: Scenario) -> Test:
 
 def _hides(scenario: Scenario) -> Test:
     plan, amounts = plan_of(scenario), amounts_of(scenario)
-    return lambda tokens: np.isin(handoff(plan, replace(amounts, prompt_tokens=tokens)).bound, ("hidden", "nothing"))
+    return lambda tokens: is_hidden(handoff(plan, replace(amounts, prompt_tokens=tokens)).bound)
 
 
 def on_link(scenario: Scenario, link: str) -> Scenario:

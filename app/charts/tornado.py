@@ -14,7 +14,7 @@ from app.charts.tables import table_block
 from kvmodel.display import count_text, digits, rate_text, time_text
 from kvmodel.scenario import Scenario
 from kvmodel.sensitivity import INPUTS, REACH, WHOLE, Turned, sensitivity
-from kvmodel.verdict import LONGEST, Sentence, plain
+from kvmodel.verdict import Sentence, first_short, plain
 
 SCALE = 60_000
 """Units of the axis."""
@@ -131,7 +131,7 @@ def _sentence(rows: Sequence[Turned], i: int) -> Sentence:
         f"{name} flips the verdict soonest.",
     )
     said = [(*head, (f" at {way}; {tail}", "")) for tail in tails]
-    return next((s for s in said if len(plain(s)) <= LONGEST), said[-1])
+    return first_short(said)
 
 
 def tornado_figure(order: Sequence[str]) -> Figure:

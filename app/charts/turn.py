@@ -17,7 +17,7 @@ from kvmodel.handoff import handoff
 from kvmodel.plan import plan_of
 from kvmodel.results import pick
 from kvmodel.turn import decoded_beside, designs
-from kvmodel.verdict import LONGEST, Sentence, plain, supposed
+from kvmodel.verdict import Sentence, first_short, plain, supposed
 
 TITLES = {
     ("recompute", True): "Recompute and ship",
@@ -103,12 +103,7 @@ def turn_sentence(row: TurnRow) -> Sentence:
             (f" move all the same, {first}.", ""),
         )
     cut = (f"{bytes_text(all_ship.unique_bytes)} to {bytes_text(best.unique_bytes)}", "wire", f"{best.id}.unique_bytes")
-    return _short_enough([((f"{head} ", ""), cut, (f", {first}.", "")) for head in _cuts(row, best)])
-
-
-def _short_enough(said: Sequence[Sentence]) -> Sentence:
-    """The first sentence that is short enough."""
-    return next((one for one in said if len(plain(one)) <= LONGEST), said[-1])
+    return first_short([((f"{head} ", ""), cut, (f", {first}.", "")) for head in _cuts(row, best)])
 
 
 def _best(row: TurnRow) -> Design:
@@ -153,7 +148,7 @@ def _weighed(row: TurnRow, best: Design, sticky: Design) -> Sentence:
     stall = (time_text(sticky.stall_seconds), "decode")
     ends = (f" stalls {_neighbours(row.beside)} ", stall, " each." if row.beside > 1 else "."), (" stalls each neighbour ", stall, ".")
     said: list[Sentence] = [((f"{head}{before}", ""), amount, (after, "")) for before, amount, after in ends]
-    return _short_enough(said)
+    return first_short(said)
 
 
 def _tipped(best: Design, sooner: float, lost: float) -> Sentence:
@@ -161,7 +156,7 @@ def _tipped(best: Design, sooner: float, lost: float) -> Sentence:
     head = f"Alone, sticky is {time_text(sooner)} sooner than {NAMED[best.id]} and moves "
     ends = [f"; one neighbour, who would wait {time_text(lost)}, tips it{to}." for to in (f" to {NAMED[best.id]}", "")]
     said: list[Sentence] = [((head, ""), (bytes_text(0), "wire"), (end, "")) for end in ends]
-    return _short_enough(said)
+    return first_short(said)
 
 
 def _saved(row: TurnRow, best: Design, sooner: float, lost: float) -> str:

@@ -14,6 +14,7 @@ from app.charts.spec import Table, at
 from app.live import block
 from app.over import Over
 from app.state import TURN_FIELDS, State
+from app.views.opens import opener
 from kvmodel import registry
 from kvmodel.context import fitting_model
 from kvmodel.display import time_text
@@ -29,8 +30,8 @@ OTHER = "vllm-nixl"
 def engine_offer(state: State) -> list[dict[str, Any]]:
     """The way to the choice of an engine."""
     name = registry.engines()[state.scenario.engine].name
-    words = {"type": "button", "class_": "kv-open", "data_open": "engine", "title": f"Now {name}: opens the choice under More inputs"}
-    return [block("span", " · ", block("button", "Change engine", **words), class_="kv-page-only")]
+    button = opener("Change engine", "engine", f"Now {name}: opens the choice under More inputs")
+    return [block("span", " · ", button, class_="kv-page-only")]
 
 
 def other_engine(scenario: Scenario) -> Scenario | None:

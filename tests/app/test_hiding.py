@@ -81,8 +81,8 @@ def test_what_the_engine_does_by_itself_is_said_of_every_engine():
     for engine in registry.engines().values():
         scenario = Scenario(engine=engine.id)
         assert way_text(scenario) == ways[engine.overlap]
-        said = whole.get(engine.overlap, f"as {engine.name} does")
-        assert whose_text(scenario).endswith("" if engine.id == "ideal" else said)
+        said = f"{engine.name} {whole[engine.overlap]}" if engine.overlap in whole else f"as {engine.name} does"
+        assert whose_text(scenario) == ("" if engine.id == "ideal" else said)
         other = whose_text(scenario.with_changes(overlap="layer"))
         assert (other == f"as {engine.name} does") == (engine.overlap == "layer")
         assert ("itself sends chunk by chunk" in other) == (engine.overlap == "chunk")
