@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import dropwhile, groupby
 from typing import Any
 
 import numpy as np
@@ -154,11 +154,21 @@ def _path(levels: Sequence[Sequence[int]], level: int, prefix: str) -> str:
 
 
 def _words(texts: Sequence[Sequence[str]], levels: Sequence[Sequence[int]], *, dark: bool) -> list[str]:
-    """The words of each column that stand on pale cells, or on dark ones: a line a row, the lines between left empty."""
-    return [
-        ("<br>" * LINES).join(text if (level >= DARK_WORDS) == dark else "" for text, level in zip(column, heats, strict=True))
+    """The words of each column that stand on pale cells, or on dark ones: a line a row, the lines between left empty.
+
+    Pale cells are above, where links are fast, and dark ones below: what has none below its last word, or above its first, ends there.
+    """
+    lines = [
+        [text if (level >= DARK_WORDS) == dark else "" for text, level in zip(column, heats, strict=True)]
         for column, heats in zip(zip(*texts, strict=True), zip(*levels, strict=True), strict=True)
     ]
+    return [_from_first(column) if dark else _from_first(column[::-1], back=True) for column in lines]
+
+
+def _from_first(lines: Sequence[str], *, back: bool = False) -> str:
+    """Lines from the first that says something, in their order or `back` to front; a space where none does."""
+    kept = list(dropwhile(lambda text: not text, lines))
+    return ("<br>" * LINES).join(reversed(kept) if back else kept) or " "
 
 
 def stairs_of(steps: np.ndarray[Any, Any], prefix: str) -> str:
@@ -227,10 +237,15 @@ def _layout(links: Sequence[Link], chosen: str, prefix: str) -> Spec:
     }
     bottom = HEAD + row * len(links)
     middle, height = (HEAD + bottom) / 2, bottom + 4
+    # Below a point that is half a line above the first row's middle, or above one that is half a line below the last's.
+    ends = (HEAD + (row - size) / 2, bottom - (row - size) / 2)
     words = [
-        Label(at(f"{prefix}.{name}", i), i + 0.5, middle, tone, size)
+        Label(at(f"{prefix}.{name}", i), i + 0.5, y, tone, size, place)
         for i in range(len(columns))
-        for name, tone in (("on_pale", HEAT_TEXT[1]), ("on_dark", HEAT_TEXT[-1]))
+        for name, tone, y, place in (
+            ("on_pale", HEAT_TEXT[1], ends[0], "bottom center"),
+            ("on_dark", HEAT_TEXT[-1], ends[1], "top center"),
+        )
     ]
     words += [Label(f"{'batch ' if i == 0 else ''}{batch}", i + 0.5, HEAD / 2, "muted", size) for i, batch in enumerate(columns)]
     words.append(Label(("<br>" * LINES).join(_name(link, chosen, wide=wide) for link in links), 0, middle, "body", size, "middle left"))

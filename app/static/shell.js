@@ -6,7 +6,7 @@
   window.__streamlit = { ...window.__streamlit, BACKEND_BASE_URL: base.href, MAIN_PAGE_BASE_URL: base.href };
 }
 
-// The library that draws is run while the page waits for its session's first answer, not after it.
+// The library that draws is run while the server makes the first answer: neither after it, nor before the page has asked.
 function drawer() {
   const link = document.querySelector("link[rel=preload][as=script]");
   if (!link || globalThis.liveviewDrawer) return;
@@ -24,7 +24,11 @@ function drawer() {
 globalThis.WebSocket = class extends WebSocket {
   constructor(...args) {
     super(...args);
-    drawer();
     this.addEventListener("close", ({ code }) => { if (code === 1013 || code === 4001) location.reload(); });
+  }
+
+  send(data) {
+    super.send(data);
+    drawer();
   }
 };
