@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app.catalog import TITLES
+from app.hosting.turns import TURN
 from app.style import apply_style
 from app.views import critical_length, interconnects, matrices, measured, method, next_turn, one_request, sensitivity, share, weighs, wire
 from app.views.onward import QUESTIONS
@@ -30,4 +31,5 @@ def main() -> None:
         (share.draw_embedded if embedded else share.draw)(st.session_state["state"], shown)
 
 
-main()
+with TURN:
+    main()

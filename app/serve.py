@@ -60,10 +60,13 @@ async def lifespan(_: Any) -> AsyncIterator[dict[str, Any]]:
     """Import and load everything once, then keep the collector from walking it on every run."""
     import pandas  # noqa: F401
 
+    from app import prepared
     from app.views import critical_length, interconnects, matrices, measured, method, next_turn, one_request, sensitivity, weighs, wire  # noqa: F401
     from kvmodel import Scenario, evaluate
 
     evaluate(Scenario())
+    if settings().prepare:
+        prepared.prepare()
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()
     gc.freeze()

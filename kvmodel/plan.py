@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from kvmodel import registry
@@ -34,6 +35,7 @@ from kvmodel.wire import LayerWire, copies_of, joins, layer_messages, posted_sha
 DEFAULT_CHUNK_TOKENS = 2048
 """Chunk where overlap is `chunk` and neither engine nor scenario states one: vLLM's smallest default
 `max_num_batched_tokens` (docs.vllm.ai, optimization; checked 2026-11-29)."""
+_NAMES, _FIELDS = frozenset(STRUCTURE), attrgetter(*STRUCTURE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,14 @@ class Plan:
 
 def plan_of(scenario: Scenario, **changes: Any) -> Plan:
     """The plan of a scenario, with some of its structure changed. Raises UnknownNameError and BadScenarioError."""
-    return build_plan(Structure(*[changes.get(name, getattr(scenario, name)) for name in STRUCTURE]))
+    changed = {name: value for name, value in changes.items() if name in _NAMES}
+    structure = structure_of(scenario)
+    return build_plan(structure._replace(**changed) if changed else structure)
+
+
+def structure_of(scenario: Scenario) -> Structure:
+    """The fields of a scenario that shape its plan."""
+    return Structure(*_FIELDS(scenario))
 
 
 @lru_cache(maxsize=1024)
@@ -177,7 +186,7 @@ def _overlap(s: Structure, engine: Engine) -> str:
 
 def placement_of(scenario: Scenario, phase: str) -> Placement:
     """A scenario's model laid out on one side's accelerators. Raises UnknownNameError and BadScenarioError."""
-    s = Structure(*[getattr(scenario, name) for name in STRUCTURE])
+    s = structure_of(scenario)
     model = registry.find_model(s.model) if isinstance(s.model, str) else s.model
     return _placement(s, phase, model, engine_as_asked(s), kv_dtype_of(model, s.kv_dtype))
 

@@ -212,7 +212,7 @@ def main() -> None:
     if asked.address:
         asyncio.run(drive(asked.address, 0, asked))
         return
-    with page_process(KV_HANDOFF_MAX_SESSIONS=str(asked.cap), KV_HANDOFF_LOG_LEVEL="warning") as (address, pid):
+    with page_process(KV_HANDOFF_MAX_SESSIONS=str(asked.cap), KV_HANDOFF_LOG_LEVEL="warning", KV_HANDOFF_PREPARE="1") as (address, pid):
         asyncio.run(drive(address, pid, asked))
 
 

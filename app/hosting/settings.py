@@ -90,6 +90,8 @@ class Settings(BaseSettings):
     """Charts that one client address may ask for at once."""
     chart_cache_mb: int = Field(64, ge=1, le=10_000)
     """Megabytes of rendered charts to keep."""
+    prepare: bool = False
+    """Whether all positions of the front view's sliders are made before the page answers, some seconds: for a page with many readers."""
     slow_seconds: float = Field(20, ge=0.1, le=3600)
     """Time that a client has to send a request, and to take each part of the answer."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"

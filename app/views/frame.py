@@ -182,7 +182,7 @@ def _apart(offer: dict[str, Any]) -> dict[str, Any]:
     return {**offer, "children": [block("span", sign, class_="kv-apart"), *rest]}
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=256)
 def pictured(picture: Callable[[State, Sequence[int]], Board], state: State, positions: tuple[int, ...] = ()) -> Picture:
     """A view's charts and texts at a state, without its notes: described once for all readers of the same."""
     return picture(state, positions).done()
@@ -199,17 +199,24 @@ def show_inputs(drawn: Picture, here: Frame, tables: Tables, form: Form = None) 
     places, state = here.draw_inputs(), here.state
     values = {name: controls.slider_values(state, name) for name in here.sliders}
     typed = {name: typed_into(st.session_state, name) for name in here.sliders}
-    names = drawn.names
-    for name, positions in values.items():
-        head = heads.slider_head(name, positions, state.value(name), drawn.tables[name], typed[name])
+    tops, packed = heads_and_tables(drawn, state, tables, form, values, typed)
+    for name, top in tops.items():
         with places[name]:
-            head.mount(heads.head_key(name))
-        names |= head.names
-    packed = {name: packed_table(tables, state.moved(name, of[-1]), name, of, form, names, typed[name]) for name, of in values.items()}
+            top.mount(heads.head_key(name))
     drawn.mount_tables(packed, asked(here))
     onward.draw(here.onward, state, st.session_state["view"])
     with here.explain:
         explain.draw()
+
+
+def heads_and_tables(
+    drawn: Picture, state: State, tables: Tables, form: Form, values: Mapping[str, tuple[int, ...]], typed: Mapping[str, Typed]
+) -> tuple[dict[str, Picture], dict[str, PackedTable]]:
+    """The head of each slider, and the table over its positions."""
+    tops = {name: heads.slider_head(name, of, state.value(name), drawn.tables[name], typed[name]) for name, of in values.items()}
+    names = drawn.names.union(*(top.names for top in tops.values()))
+    packed = {name: packed_table(tables, state.moved(name, of[-1]), name, of, form, names, typed[name]) for name, of in values.items()}
+    return tops, packed
 
 
 @lru_cache(maxsize=512)
