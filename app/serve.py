@@ -110,6 +110,7 @@ def configuration(asked: Settings) -> uvicorn.Config:
         host=asked.address,
         port=asked.port,
         http=Protocol,
+        loop="app.hosting.loop:Woken",
         ws=FastDeflate,
         ws_max_size=MAX_MESSAGE,
         ws_ping_interval=PING_SECONDS,

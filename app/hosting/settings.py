@@ -91,7 +91,7 @@ class Settings(BaseSettings):
     chart_cache_mb: int = Field(64, ge=1, le=10_000)
     """Megabytes of rendered charts to keep."""
     prepare: bool = False
-    """Whether all positions of the front view's sliders are made before the page answers, some seconds: for a page with many readers."""
+    """1 makes the first view at all positions of its sliders before the page answers: some 3 s, for a page with many readers."""
     slow_seconds: float = Field(20, ge=0.1, le=3600)
     """Time that a client has to send a request, and to take each part of the answer."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -124,4 +124,6 @@ def settings_help() -> str:
 
 def listed() -> list[tuple[str, str, str]]:
     """Name, default and meaning of every variable."""
-    return [(PREFIX + name.upper(), str(field.default), field.description or "") for name, field in Settings.model_fields.items()]
+    defaults = {name: field.default for name, field in Settings.model_fields.items()}
+    shown = {name: str(int(default) if isinstance(default, bool) else default) for name, default in defaults.items()}
+    return [(PREFIX + name.upper(), shown[name], field.description or "") for name, field in Settings.model_fields.items()]

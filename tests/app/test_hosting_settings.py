@@ -31,6 +31,7 @@ def test_every_setting_is_read_from_the_environment_and_listed_by_help(monkeypat
         "rate_per_second": "0.5",
         "rate_burst": "3",
         "chart_cache_mb": "5",
+        "prepare": "1",
         "slow_seconds": "2",
         "log_level": "warning",
         "static_url": "https://static.example",
