@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.chunks import late_scripts
 from app.hosting.headers import page_policy
 from app.live import STATIC, plotly_url, version_of
 
 DESCRIPTION = "What moving the KV cache from prefill to decode costs in disaggregated LLM serving: bytes, time, and when it matters."
 TEXT_ONLY = "/method"
 """Path of the view without charts."""
-SCRIPTS = ("liveview.js", "ahead.js")
+SCRIPTS = ("liveview.js", "ahead.js", "share.js", "explain.js", "open.js")
 RULES = f"app/static/page.css?v={version_of(STATIC / 'page.css')}"
 """Address of the rules of the page, which stand there before its elements do: what comes late finds its place kept."""
 _LAST = f'<link rel="stylesheet" href="./{RULES}">\n  </body>'.encode()
 """After the rules of Streamlit's own, which stand in the head, so that of two as strong the page's hold."""
+WITHOUT_SCRIPTS = b"<noscript><p>The KV handoff explorer draws with JavaScript. The same numbers come from the command line: kv-handoff evaluate.</p></noscript>"
+_NOSCRIPT = re.compile(rb"<noscript>.*?</noscript>", re.DOTALL)
 _FIRST_SCRIPT = b'<script type="module"'
 
 
@@ -60,7 +64,10 @@ class Shell:
             if message.get("more_body"):
                 return
             head = self.head[not scope["path"].rstrip("/").endswith(TEXT_ONLY)]
+            late = "".join(f'    <link rel="modulepreload" href="./static/js/{name}">\n' for name in late_scripts(body.decode()))
             page = bytes(body).replace(_FIRST_SCRIPT, head + b"\n    " + _FIRST_SCRIPT, 1)
+            page = page.replace(b"</head>", late.encode() + b"  </head>", 1)
+            page = _NOSCRIPT.sub(WITHOUT_SCRIPTS, page, 1)
             page = page.replace(b"</body>", _LAST, 1)
             page = page.replace(b"<title>Streamlit</title>", b"<title>KV handoff explorer</title>")
             kept = [(name, value) for name, value in start["headers"] if name.lower() not in (b"content-length", b"etag", b"last-modified")]

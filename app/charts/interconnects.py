@@ -207,11 +207,10 @@ def _sentence(scenario: Scenario, tokens: int, batch: int, reach: Reach, seconds
         return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire", "kv.wire_bytes"), (" to move.", ""))
     some = f"{count_text(batch)} × {count_text(tokens)} tokens" if batch > 1 else f"{count_text(tokens)} tokens"
     link, where = registry.links()[scenario.link].short, (reach.words(), "wire")
-    taken = f"; whole, {link} takes {time_text(seconds)}"
-    told: list[Sentence] = [
-        ((f"{way_text(scenario)}, prefill hides {some} ", ""), where, (f"{end}.", ""))
-        for end in (f"{taken}, {digits(steps)} decode steps", f"{taken}, {digits(steps)} steps", taken, "")
-    ]
+    head = ((f"{way_text(scenario)}, prefill hides {some} ", ""), where)
+    taken = (f"; whole, {link} takes ", ""), (time_text(seconds), "", "transfer.seconds")
+    ends = (f", {digits(steps)} decode steps.", f", {digits(steps)} steps.", ".")
+    told: list[Sentence] = [*((*head, *taken, (end, "")) for end in ends), (*head, (".", ""))]
     return first_short(told)
 
 

@@ -36,6 +36,8 @@ ONCE = 1.001
 """Times that an edge carries a token's KV, up to which it counts as once."""
 SAME = 0.10
 """First tokens within this share of each other count as equal."""
+NOTHING = (bytes_text(0), "wire", "sticky.wire_bytes")
+"""What sticky moves, as a part of a sentence."""
 
 Key = tuple[str, bool]
 
@@ -140,12 +142,12 @@ def _weighed(row: TurnRow, best: Design, sticky: Design) -> Sentence:
     if sooner > 0 and not row.beside and row.turns * sooner < lost:
         return _tipped(best, sooner, lost)
     if sooner > 0 and row.turns * sooner >= row.beside * lost:
-        return (("Stay with the holder: sticky moves ", ""), (bytes_text(0), "wire"), (_saved(row, best, sooner, lost), ""))
+        return (("Stay with the holder: sticky moves ", ""), NOTHING, (_saved(row, best, sooner, lost), ""))
     head = f"{_way(row, best)}: {time_text(best.ttft_seconds)}; sticky "
     if not row.beside:
         return ((f"{head}takes ", ""), (time_text(-sooner), "prefill"), (" longer, even with nobody beside it.", ""))
     head += f"is {time_text(sooner)} sooner but" if sooner > 0 else f"takes {time_text(-sooner)} longer and"
-    stall = (time_text(sticky.stall_seconds), "decode")
+    stall = (time_text(sticky.stall_seconds), "decode", "sticky.stall_seconds")
     ends = (f" stalls {_neighbours(row.beside)} ", stall, " each." if row.beside > 1 else "."), (" stalls each neighbour ", stall, ".")
     said: list[Sentence] = [((f"{head}{before}", ""), amount, (after, "")) for before, amount, after in ends]
     return first_short(said)
@@ -155,7 +157,7 @@ def _tipped(best: Design, sooner: float, lost: float) -> Sentence:
     """Sticky with nobody beside it, and what the first neighbour would make of that."""
     head = f"Alone, sticky is {time_text(sooner)} sooner than {NAMED[best.id]} and moves "
     ends = [f"; one neighbour, who would wait {time_text(lost)}, tips it{to}." for to in (f" to {NAMED[best.id]}", "")]
-    said: list[Sentence] = [((head, ""), (bytes_text(0), "wire"), (end, "")) for end in ends]
+    said: list[Sentence] = [((head, ""), NOTHING, (end, "")) for end in ends]
     return first_short(said)
 
 

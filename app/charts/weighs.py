@@ -63,7 +63,7 @@ def _ranks(over: Over) -> tuple[Any, Any]:
 def _sentence(tokens: int, prompt: float, average: float, marginal: float) -> Sentence:
     head = ((f"A prompt of {count_text(tokens)} tokens weighs ", ""), (bytes_text(prompt), "wire", "kv.prompt_bytes"))
     if abs(average - marginal) <= 1e-6 * max(average, 1.0):
-        return (*head, (f": {exact_bytes_text(average)} for each token.", ""))
+        return (*head, (": ", ""), (exact_bytes_text(average), "", "kv.bytes_per_token"), (" for each token.", ""))
     return (*head, (f": {bytes_text(average)} a token on average, {bytes_text(marginal)} for the next.", ""))
 
 

@@ -111,7 +111,7 @@ function say(node, told) {
 function joined(parts) {
   const found = [];
   for (const [text, ...rest] of parts) {
-    const last = found.at(-1), mark = !rest[0] && last?.[1] && /^[.,;:]/.test(text) ? text[0] : "";
+    const last = found.at(-1), mark = !(rest[0] || rest[1]) && (last?.[1] || last?.[2]) && /^[.,;:]/.test(text) ? text[0] : "";
     if (mark) last[3] = mark;
     if (text.length > mark.length) found.push([text.slice(mark.length), ...rest]);
   }
@@ -124,9 +124,10 @@ function part([text, meaning, figure, mark]) {
     line.append(part([text, meaning, figure]), mark);
     return line;
   }
-  if (!meaning) return document.createTextNode(text);
-  const opens = figure && store.explains, node = document.createElement(opens ? "button" : "span");
-  node.className = `kv-${meaning}`;
+  const opens = figure && store.explains;
+  if (!meaning && !opens) return document.createTextNode(text);
+  const node = document.createElement(opens ? "button" : "span");
+  if (meaning) node.className = `kv-${meaning}`;
   node.textContent = text;
   if (!opens) return node;
   node.classList.add("kv-open");

@@ -1,5 +1,6 @@
 """How a hosted page keeps pace with many readers: runs take turns, the loop is woken once, the first view is made beforehand."""
 
+import re
 import socket
 import threading
 from pathlib import Path
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
 from app import prepared
+from app.chunks import SCRIPTS, USED, late_scripts
 from app.hosting.loop import Woken
 from app.hosting.turns import TURN
 from app.views import frame
@@ -128,6 +130,16 @@ def test_what_is_handed_over_while_the_loop_reads_its_byte_does_not_leave_it_asl
     assert set(found[1:]) == {"while reading"}
     assert loop.time() < late.when() - 5
     loop.close()
+
+
+def test_scripts_that_the_page_asks_for_late_are_named_in_its_head_with_all_they_import():
+    html = (SCRIPTS.parents[1] / "index.html").read_text()
+    late = late_scripts(html)
+    assert {name.split(".")[0] for name in late} >= set(USED)
+    for name in late:
+        assert name not in html
+        assert all(f"/{other}" in html or other in late for other in re.findall(r'from"\./([^"]+)"', (SCRIPTS / name).read_text()))
+    assert late_scripts(html + "".join(f"/{name}" for name in late)) == ()
 
 
 def misses():

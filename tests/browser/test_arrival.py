@@ -18,6 +18,7 @@ const look = () => {
 };
 document.addEventListener("DOMContentLoaded", look);
 """
+SCRIPTS = "performance.getEntriesByType('resource').map(e => e.name.split('/').at(-1)).filter(name => /[.]js([?]|$)/.test(name))"
 MIDDLE = "n => { const r = n.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; }"
 HELD = "n => { const r = n.getBoundingClientRect(); return document.activeElement === n && r.top >= 0 && r.bottom <= innerHeight; }"
 
@@ -40,6 +41,10 @@ def test_a_control_stays_where_it_is_first_seen_and_the_link_opens_at_the_first_
     places = one.page.evaluate("places")
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
     assert len(places) >= 5
+    # What is asked for only when a first element of its kind comes keeps the picture waiting.
+    whole, asked = one.page.request.get(one.address).text(), one.page.evaluate(SCRIPTS)
+    assert len(asked) > 20
+    assert [name for name in asked if name not in whole] == []
 
 
 @pytest.mark.parametrize("path", ["/", "/next-turn"])
