@@ -19,7 +19,8 @@ RULES = f"app/static/page.css?v={version_of(STATIC / 'page.css')}"
 """Address of the rules of the page, which stand there before its elements do: what comes late finds its place kept."""
 _LAST = f'<link rel="stylesheet" href="./{RULES}">\n  </body>'.encode()
 """After the rules of Streamlit's own, which stand in the head, so that of two as strong the page's hold."""
-WITHOUT_SCRIPTS = b"<noscript><p>The KV handoff explorer draws with JavaScript. The same numbers come from the command line: kv-handoff evaluate.</p></noscript>"
+_TOLD = "The KV handoff explorer draws with JavaScript. The same numbers come from the command line: kv-handoff evaluate."
+WITHOUT_SCRIPTS = f"<noscript><p>{_TOLD}</p></noscript>".encode()
 _NOSCRIPT = re.compile(rb"<noscript>.*?</noscript>", re.DOTALL)
 _FIRST_SCRIPT = b'<script type="module"'
 
