@@ -29,7 +29,7 @@ def fetch_config(repository: str, *, speculation: bool = False) -> ParsedConfig:
     repository or file, or it cannot be read as a configuration.
     """
     try:
-        from huggingface_hub import hf_hub_download
+        from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
         from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, RepositoryNotFoundError
     except ImportError:
         raise BadConfigError(
@@ -37,7 +37,15 @@ def fetch_config(repository: str, *, speculation: bool = False) -> ParsedConfig:
         ) from None
     logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
     try:
-        path = hf_hub_download(repository, "config.json", etag_timeout=TIMEOUT_SECONDS)
+        # Asked once: the download itself would ask six times, for half a minute, of a hub that is out of reach.
+        try:
+            get_hf_file_metadata(hf_hub_url(repository, "config.json"), timeout=TIMEOUT_SECONDS)
+            reached = True
+        except HfHubHTTPError:
+            raise
+        except Exception:  # of whichever library the hub's package asks with
+            reached = False
+        path = hf_hub_download(repository, "config.json", etag_timeout=TIMEOUT_SECONDS, local_files_only=not reached)
     except (RepositoryNotFoundError, EntryNotFoundError) as error:
         offline = "offline" if type(error).__name__.startswith("Local") else "no such repository, or it has no config.json, or it is gated"
         raise BadConfigError(f"model: {repository!r} cannot be fetched: {offline}") from None

@@ -35,6 +35,8 @@ def explained_words(text: str, *words: str) -> list[Any]:
         if word in said or (words and word not in words):
             continue
         said.add(word)
-        parts += [text[rest : found.start()], {"tag": "abbr", "title": WORDS[word], "children": [word]}]
-        rest = found.end()
+        rest_of = re.match(r"s?", text[found.end() :])
+        shown = word + (rest_of[0] if rest_of else "")
+        parts += [text[rest : found.start()], {"tag": "abbr", "title": WORDS[word], "children": [shown]}]
+        rest = found.start() + len(shown)
     return [part for part in [*parts, text[rest:]] if part != ""]

@@ -101,7 +101,7 @@ def _answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation
             (f", {share_text(share)} of the whole request.", ""),
         )
     layered = handoff(plan_of(scenario, overlap="layer"), amounts)
-    otherwise = f"layer by layer decode would wait {time_text(layered.gap_seconds)}"
+    otherwise = f"layer by layer, decode would wait {time_text(layered.gap_seconds)}"
     gap, what = result.gap_seconds, "handoff" if fixed > 0 else "wire"
     if plan.engine.released_by == "prefill":
         wait = (time_text(gap), "exposed", "gap_seconds")

@@ -45,7 +45,7 @@ def _sentence(single: tuple[int, float], best: tuple[int, float], whole: tuple[i
         text += f" (single layers: {time_text(single[1])})"
     if joined[0] > 1 and joined[1] < best[1] * (1 - LEAST):
         text += f"; with blocks that hold all layers groups of {joined[0]} would expose {time_text(joined[1])}"
-    return f"{text}. All layers at once, after prefill: {time_text(whole[1])}."
+    return f"{text}. All layers at once, when the last is computed: {time_text(whole[1])}."
 
 
 def groups_line() -> dict[str, Any]:

@@ -99,9 +99,12 @@ def hiding_table(scenario: Scenario, field: str, values: Sequence[int], other: S
     table: Table = {"h.where": [reach.words() for reach in reach_over(sent_ahead(scenario), field, values)]}
     if other is not None:
         engine = registry.engines()[other.engine]
-        if_so = ", if it sent so," if engine.overlap == "serial" else ""
-        reaches = reach_over(sent_ahead(other), field, values)
-        table["h.other"] = [f"with {engine.name}’s costs{if_so} {reach.words()}" for reach in reaches]
+        ahead = sent_ahead(other)
+        whole = (
+            f"{engine.name} sends the prompt whole and hides nothing; {WAYS[plan_of(ahead).overlap]} at its costs prefill would hide it "
+        )
+        costs = whole if engine.overlap == "serial" else f"with {engine.name}’s costs "
+        table["h.other"] = [f"{costs}{reach.words()}" for reach in reach_over(ahead, field, values)]
     return table
 
 
@@ -118,6 +121,12 @@ def whose_text(scenario: Scenario) -> str:
     if engine.overlap == overlap:
         return f"as {engine.name} does"
     return f"{engine.name} itself sends {WHOLE if engine.overlap == 'serial' else WAYS[engine.overlap]}"
+
+
+def sentence(whose: str) -> str:
+    """That in a sentence of its own."""
+    said = f"So does {whose.removeprefix('as ').removesuffix(' does')}" if whose.startswith("as ") else whose
+    return f"{said}."
 
 
 def names_text(reach: Reach, tokens: int) -> str:

@@ -188,8 +188,8 @@ def _carried(scenario: Scenario, prompts: np.ndarray[Any, Any]) -> np.ndarray[An
 def carries_text(scenario: Scenario, tokens: int, most: int) -> str:
     """The same in words."""
     many = f"{count_text(most)} prompt{'' if most == 1 else 's'}" if most < MOST else f"{count_text(MOST)} prompts or more"
-    link, some = registry.links()[scenario.link].short, many if most else "no prompt"
-    return f"In one decode step {link} carries {some} of {count_text(tokens)} tokens"
+    link, some = registry.links()[scenario.link].short, f"carries {many}" if most else "cannot carry one prompt"
+    return f"In one decode step {link} {some} of {count_text(tokens)} tokens"
 
 
 def _sentences(

@@ -126,9 +126,9 @@ def _sentence(rows: Sequence[Turned], i: int) -> Sentence:
         return (*head, (f" at {way}; no input alone flips the verdict within {digits(REACH)} times.", ""))
     name, value = INPUTS[soon.field].lower(), value_text(soon.field, float(soon.flips_at[i]))
     tails = (
-        f"soonest to flip the verdict: {name} {value}, {soon.would[i]}.",
-        f"soonest to flip the verdict: {name} {value}.",
-        f"{name} flips the verdict soonest.",
+        f"the verdict changes first at {name} {value}: {soon.would[i]}.",
+        f"{soon.would[i]} first at {name} {value}.",
+        f"the verdict changes first by {name}.",
     )
     said = [(*head, (f" at {way}; {tail}", "")) for tail in tails]
     return first_short(said)

@@ -252,7 +252,7 @@ def setup_text(scenario: Scenario) -> str:
     where = f"{sides[0]} each side" if sides[0] == sides[1] else f"{sides[0]} to {sides[1]}"
     batch = "" if scenario.batch == 1 else f", {count_text(scenario.batch)} requests at once"
     note = "".join(f" ({note.removesuffix('.')})" for note in lanes_notes(plan))
-    return f"{plan.model.name}, KV in {plan.kv_dtype}, {where}, {link_text(scenario)}{batch}{note}"
+    return f"{_upper(link_text(scenario))}, {plan.model.name}, KV in {plan.kv_dtype}, {where}{batch}{note}"
 
 
 def engine_text(scenario: Scenario) -> str:
@@ -265,5 +265,7 @@ def link_text(scenario: Scenario) -> str:
     """The link in words: lanes, name, bandwidth of a lane as the scenario has it."""
     plan = plan_of(scenario)
     bandwidth = plan.lane.bandwidth if scenario.link_gbytes_per_s is None else scenario.link_gbytes_per_s * 1e9
-    lanes = "one lane" if plan.lanes == 1 else f"{plan.lanes} lanes"
+    count = "one" if plan.lanes == 1 else count_text(plan.lanes)
+    some = count if plan.lanes >= plan.offered_lanes else f"{count} of {count_text(plan.offered_lanes)}"
+    lanes = f"{some} lane{'s' * (max(plan.lanes, plan.offered_lanes) > 1)}"
     return f"{lanes} of {plan.link.short} at {rate_text(bandwidth / scenario.shared_by)}"

@@ -46,9 +46,9 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
 
 
 def second_block(state: State) -> dict[str, Any]:
-    """The line below the answer: what one decode step carries, whose way of sending it is, and what another engine would make of it."""
-    whose = hiding.whose_text(state.scenario)
-    return block("p", at("i.carries"), f"; {whose}" if whose else "", *offers.hiding_offer(state), ".", class_="kv-second")
+    """The line below the answer: whose way of sending it is, what another engine would make of it, and what one decode step carries."""
+    whose, offer = hiding.whose_text(state.scenario), offers.hiding_offer(state, after=". ")
+    return block("p", f"{hiding.sentence(whose)} " if whose else "", *offer, at("i.carries"), ".", class_="kv-second")
 
 
 def _cells(state: State) -> Figure:
@@ -62,8 +62,8 @@ def _key(state: State) -> dict[str, object]:
         block("span", block("span", class_=f"kv-swatch kv-swatch-{heat}", aria_hidden="true"), name)
         for heat, name in zip(interconnects.HEAT, interconnects.NAMES, strict=True)
     ]
-    mark = block("span", block("b", interconnects.MARK.strip()), f" {interconnects.hidden_text(state.scenario)}")
-    return block("p", block("span", "Decode steps that a handoff takes where nothing hides it"), *swatches, mark, class_="kv-key")
+    mark = block("span", block("b", interconnects.MARK.strip()), f" {interconnects.hidden_text(state.scenario)} all the same")
+    return block("p", block("span", "Colour: decode steps that it takes to cross"), *swatches, mark, class_="kv-key")
 
 
 def tables(state: State, name: str, values: tuple[int, ...], _: Form = None) -> Table:

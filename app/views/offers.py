@@ -17,7 +17,7 @@ from app.state import TURN_FIELDS, State
 from app.views.opens import opener
 from kvmodel import registry
 from kvmodel.context import fitting_model
-from kvmodel.display import time_text
+from kvmodel.display import count_text, time_text
 from kvmodel.errors import KvModelError
 from kvmodel.evaluate import sweep
 from kvmodel.plan import plan_of
@@ -51,27 +51,62 @@ def other_table(over: Over) -> Table:
     if other is None:
         return {}
     waits = np.broadcast_to(sweep(other, **{over.field: np.asarray(over.values)}).gap_seconds, len(over.values))
-    return worded(other, [f"decode waits {time_text(v)}" for v in waits.tolist()])
+    so = "" if plan_of(other).overlap == plan_of(other).engine.overlap else ", if it sent so,"
+    return worded(other, [f"decode waits {time_text(v)}" for v in waits.tolist()], so)
 
 
-def worded(other: Scenario, said: Sequence[str]) -> Table:
-    """What an engine makes of it, over a slider's positions."""
-    return {"o.said": [f"with {registry.engines()[other.engine].name} {one}" for one in said]}
+def worded(other: Scenario, said: Sequence[str], so: str = "") -> Table:
+    """What an engine makes of it, over a slider's positions; `so` says that it would have to send in another way."""
+    return {"o.said": [f"with {registry.engines()[other.engine].name}{so} {one}" for one in said]}
+
+
+def own_format(scenario: Scenario) -> Scenario | None:
+    """The scenario with its cache in the format that the model has; None where it is in that, or cannot be."""
+    try:
+        other = scenario.with_changes(kv_dtype="auto")
+        return other if plan_of(other).kv_dtype != plan_of(scenario).kv_dtype and not plan_of(other).refusal else None
+    except KvModelError:
+        return None
+
+
+def format_table(over: Over) -> Table:
+    """What the handoff takes and what decode holds in the model's own format, over a slider's positions."""
+    other = own_format(over.scenario)
+    if other is None:
+        return {}
+    found = sweep(other, **{over.field: np.asarray(over.values)})
+    gaps, fits = (np.broadcast_to(v, len(over.values)).tolist() for v in (found.gap_seconds, found.memory.decode.batch_fits))
+    name = plan_of(other).kv_dtype
+    held = [
+        f"{count_text(fit)} request{'' if fit == 1 else 's'}, not {count_text(row.memory.decode.batch_fits)}"
+        for fit, row in zip(fits, over.rows, strict=True)
+    ]
+    return {"f.said": [f"In {name} the handoff adds {time_text(gap)} and decode holds {fit}." for gap, fit in zip(gaps, held, strict=True)]}
+
+
+def format_blocks(state: State) -> list[dict[str, Any]]:
+    """A line below the answer on what another format for the cache changed, a link to what was."""
+    if own_format(state.scenario) is None:
+        return []
+    said = at("f.said")
+    if not state.is_own():
+        said = block("a", said, href=f"?{state.applied(kv_dtype='auto').query()}", title=applies_text(state))
+    return [block("p", said, class_="kv-second kv-page-only")]
 
 
 def hiding_block(state: State) -> dict[str, Any]:
     """The line below an answer on something else: on which links prefill hides the handoff."""
     whose = hiding.whose_text(state.scenario)
     where = [f"{hiding.way_text(state.scenario)}{f' ({whose})' if whose else ''}, prefill hides it ", block("b", at("h.where"))]
-    return block("p", *where, *hiding_offer(state), ".", class_="kv-second")
+    return block("p", *where, *hiding_offer(state, before="; "), ".", class_="kv-second")
 
 
-def hiding_offer(state: State) -> list[Any]:
-    """On which links with the other engine, a link to it."""
+def hiding_offer(state: State, *, before: str = "", after: str = "") -> list[Any]:
+    """On which links with the other engine, a link to it, between some signs."""
     if other_engine(state.scenario) is None:
         return []
     shown = at("h.other") if state.is_own() else _applied(state, at("h.other"))
-    return [block("span", "; ", shown, class_="kv-page-only")]
+    return [block("span", before, shown, after, class_="kv-page-only")]
 
 
 def hiding_table(scenario: Scenario, name: str, values: tuple[int, ...]) -> Table:

@@ -81,7 +81,12 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     drawn = timeline.timeline_figure(magnified=timeline.is_small(one.rows[0]), both=one.plan.overlap == "layer-both")
     board.view("timeline_view", [ghost.with_timeline_pin(drawn) if state.pin else drawn], now)
     frame.describe_answer(
-        board, state, block("p", frame.setup_text(state.scenario), class_="kv-setup"), now, beside=offers.other_offer(state)
+        board,
+        state,
+        block("p", frame.setup_text(state.scenario), class_="kv-setup"),
+        now,
+        beside=offers.other_offer(state),
+        second=offers.format_blocks(state),
     )
     board.view("sum_view", [request.sum_block(one, pinned=state.pin is not None)], now)
     found = levers.ranked(one.scenario)
@@ -127,6 +132,7 @@ def tables_of(over: Over, drawn: Drawn) -> Table:
     return {
         **over.table("answer", request.answer_table),
         **over.table("other engine", offers.other_table),
+        **over.table("own format", offers.format_table),
         **over.table("sum", request.sum_table),
         **over.table("behind", request.behind_table),
         **over.table(f"levers {drawn.order}", lambda o: levers.levers_table(o, drawn.order)),

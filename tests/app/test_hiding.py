@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from app.charts import turn
 from app.charts.hiding import Reach, hiding_table, reach_over, sent_ahead, way_text, whose_text
 from app.state import State
-from app.views import critical_length, interconnects, next_turn, offers
+from app.views import critical_length, interconnects, next_turn, offers, one_request
 from kvmodel import Scenario, evaluate, registry
 from kvmodel.display import time_text
 from kvmodel.plan import plan_of
@@ -63,7 +63,11 @@ def test_32k_of_llama_3_70b_hides_on_slower_links_than_the_engine_of_today_would
     table = hiding_table(scenario, "prompt_tokens", (32_768,), other)
     assert table["h.where"] == ["on Ethernet 100 or faster"]
     assert evaluate(other.with_changes(link="ethernet-100", overlap="layer")).bound == "link"
-    assert table["h.other"][0].startswith("with vLLM NIXL’s costs, if it sent so, on ")
+    assert table["h.other"] == [
+        "vLLM NIXL sends the prompt whole and hides nothing; layer by layer at its costs prefill would hide it on RoCE 100 or faster"
+    ]
+    assert evaluate(other.with_changes(link="roce-100", overlap="layer")).bound == "hidden"
+    assert evaluate(other).bound == "exposed"
     assert "Ethernet 100" not in table["h.other"][0]
 
 
@@ -100,6 +104,21 @@ def test_the_line_stands_below_the_answer_and_leads_to_the_other_engine(view):
     assert "prefill hides" in picture.views["answer_view"]["say"] + json.dumps(second)
     assert picture.views["answer_view"]["now"]["h.other"].endswith("on RoCE 100 or faster")
     assert not offers.hiding_offer(State(Scenario(engine="vllm-nixl")))
+
+
+def test_another_format_says_below_the_answer_what_was_and_a_link_to_it_pins_this_one():
+    """8,192 + 500 tokens of 327,680 B: 164 requests in bf16 and 327 in fp8 beside 70B on 8 × H100; 2.68 GB over 50 GB/s is 53.7 ms."""
+    state = State(Scenario(kv_dtype="fp8"))
+    said = one_request.tables(state, "prompt_tokens", (8_192, 16_384))["f.said"]
+    assert said[0] == "In bf16 the handoff adds 53.7\u202fms and decode holds 164 requests, not 327."
+    own = [evaluate(Scenario(kv_dtype=name, prompt_tokens=16_384)) for name in ("auto", "fp8")]
+    times, fits = time_text(own[0].gap_seconds), [e.memory.decode.batch_fits for e in own]
+    assert said[1] == f"In bf16 the handoff adds {times} and decode holds {fits[0]} requests, not {fits[1]}."
+    _, second, *_ = one_request.picture(state).views["answer_view"]["items"]
+    assert "kv_dtype" not in second["children"][0]["href"].split("pin.")[0]
+    assert "fp8" in second["children"][0]["href"]
+    assert offers.format_blocks(State(Scenario(kv_dtype="bf16"))) == []
+    assert "f.said" not in one_request.tables(State(Scenario()), "prompt_tokens", (8_192,))
 
 
 def test_the_next_turn_says_what_another_engine_would_make_of_it():

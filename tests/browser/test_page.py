@@ -9,7 +9,7 @@ pytestmark = pytest.mark.browser
 VIEWS = {
     "/": "The handoff adds 53.7",
     "/critical-length": "On InfiniBand NDR 400",
-    "/next-turn": "Alone, sticky is",
+    "/next-turn": "but only alone",
     "/wire": "Decode waits 53.7",
     "/interconnects": "Sent layer by layer, prefill hides 8,192 tokens on Ethernet 100 or faster",
     "/sensitivity": "Prompt length moves the first token most, −19",

@@ -89,7 +89,7 @@ def test_presets_open_at_the_head_and_lead_to_their_views(phone):
         "Same node, NVLink", "An agent at 150k tokens",
     }  # fmt: skip
     links.filter(has_text="An agent at 150k tokens").click()
-    page.locator("h1", has_text="Alone, sticky is").wait_for()
+    page.locator("h1", has_text="but only alone").wait_for()
     assert "/next-turn?model=" in page.url
     assert "beyond its stated context" not in page.locator(".kv-setup").inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
