@@ -115,8 +115,7 @@ def test_another_format_says_below_the_answer_what_was_and_a_link_to_it_pins_thi
     times, fits = time_text(own[0].gap_seconds), [e.memory.decode.batch_fits for e in own]
     assert said[1] == f"In bf16 the handoff adds {times} and decode holds {fits[0]} requests, not {fits[1]}."
     _, second, *_ = one_request.picture(state).views["answer_view"]["items"]
-    assert "kv_dtype" not in second["children"][0]["href"].split("pin.")[0]
-    assert "fp8" in second["children"][0]["href"]
+    assert second["children"][0]["href"] == "?pin=kv_dtype%3Dfp8"
     assert offers.format_blocks(State(Scenario(kv_dtype="bf16"))) == []
     assert "f.said" not in one_request.tables(State(Scenario()), "prompt_tokens", (8_192,))
 
