@@ -205,7 +205,7 @@ def _slider(column: Any, state: State, name: str) -> Any:
 def _typed(column: Any, name: str, value: Any) -> None:
     """A number typed as text, so that what cannot be read is named and never reinterpreted."""
     key = _set(text_key(name), "" if value is None else str(value))
-    column.text_input(label_of(name), key=key, placeholder=_PLACEHOLDERS.get(name) or unset_text(name), help=help_of(name), max_chars=40)
+    column.text_input(label_of(name), key=key, placeholder=_PLACEHOLDERS.get(name) or unset_text(name), help=help_of(name))
 
 
 def summary(scenario: Scenario) -> str:

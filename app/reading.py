@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.state import BESIDE, State, record_of
+from app.typed import bounded
 from kvmodel import registry
 from kvmodel.dtypes import PACKED_MLA_ROW_BYTES
 from kvmodel.errors import KvModelError
@@ -88,7 +89,7 @@ def _said(session: Session, name: str, last: Any, notes: list[str]) -> Any:
     if text_key(name) not in session:
         return session.get(name, last)
     try:
-        text, record = session[text_key(name)].strip(), record_of(name)
+        text, record = bounded(name, session[text_key(name)]), record_of(name)
         value = read_field(record, name, text) if text else record.model_fields[name].default
         record(**{name: value})
     except KvModelError as error:

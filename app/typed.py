@@ -16,7 +16,9 @@ from kvmodel.errors import BadScenarioError
 from kvmodel.scenario import bounds
 
 NOTE = "typed_note"
-"""Session key: what was typed and could not be used, said by the next run."""
+"""Session key: what was typed and could not be used, said by the next run below the controls."""
+LONGEST = 40
+"""Characters that a field of a number takes; not said to the field, which would count them beside what is typed."""
 _TYPED = "typed_text"
 """Session key: what was typed into each slider's field with a letter, and the number that it stands for."""
 Typed = tuple[str, int] | None
@@ -25,19 +27,28 @@ _NUMBER = re.compile(r"(\d{1,9})([km]?)", re.ASCII | re.IGNORECASE)
 _FACTORS = {"": 1, "k": 1024, "m": 1024 * 1024}
 
 
+def bounded(name: str, text: str) -> str:
+    """What was typed for an input, without the space around it. Raises BadScenarioError: too long for a number."""
+    found = text.strip()
+    if len(found) > LONGEST:
+        title = record_of(name).model_fields[name].title
+        raise BadScenarioError(f"{title}: got {count_text(len(found))} characters; type a number of at most {LONGEST}")
+    return found
+
+
 def typed_number(name: str, text: str) -> int:
     """The whole number that a text stands for in an input: 8192 for "8k".
 
-    Raises BadScenarioError: anything but digits and one letter, or out of bounds.
+    Raises BadScenarioError: anything but digits and one letter, too long, or out of bounds.
     """
+    text = bounded(name, text)
     low, high = (int(bound or 0) for bound in bounds(record_of(name), name))
-    found = _NUMBER.fullmatch(text.strip())
+    found = _NUMBER.fullmatch(text)
     value = int(found[1]) * _FACTORS[found[2].lower()] if found else -1
     if not low <= value <= high:
-        shown = text if len(text) <= 40 else f"{text[:37]}…"
         title = record_of(name).model_fields[name].title
         raise BadScenarioError(
-            f"{title}: got {shown!r}; type a whole number from {count_text(low)} to {count_text(high)}, such as 8192 or 8k (8 × 1,024)"
+            f"{title}: got {text!r}; type a whole number from {count_text(low)} to {count_text(high)}, such as 8192 or 8k (8 × 1,024)"
         )
     return value
 
@@ -53,7 +64,6 @@ def draw(name: str, label: str) -> None:
         f"{label} as a number: digits, or 8k for 8 × 1,024",
         key=field_key(name),
         placeholder="type 32" if name in COUNTED else "type 8k",
-        max_chars=40,
         on_change=partial(take, st.session_state, name),
     )
 

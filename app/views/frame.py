@@ -36,6 +36,10 @@ Form = Hashable
 """What a view's tables take from where the scenario itself stands, such as the order of its rows."""
 Tables = Callable[[State, str, tuple[int, ...], Form], Table]
 """Everything a view shows, over a slider's positions; without a form, that of the state itself."""
+PLACES = (
+    "answer", "start", "actions", "pinned", "notices", "hint", "controls", "more", "refused", "sum", "figure", "onward", "explain", "rest",
+)  # fmt: skip
+"""Places of a view, top to bottom."""
 SAYS_ITSELF = ("one-request",)
 """Views whose sentence says that a scenario is infeasible."""
 
@@ -54,6 +58,7 @@ class Frame:
     hint: Any
     controls: Any
     more: Any
+    refused: Any
     sum: Any
     figure: Any
     onward: Any
@@ -65,15 +70,18 @@ class Frame:
         return infeasible(st.session_state["view"], self.state.whole() if "delta_tokens" in self.sliders else self.state.scenario)
 
     def draw_inputs(self) -> dict[str, Any]:
-        """Draw notices and controls; returns the places of the sliders' heads. Called after the chart, so that it comes first."""
+        """Draw notices, controls, and what of them was refused; returns the places of the sliders' heads. Called after the chart."""
         hint.draw(self.hint, self.state)
+        kept = st.session_state["link_notes"]
         typed = [st.session_state.pop(NOTE)] if NOTE in st.session_state else []
         idle = idle_notes(plan_of(self.state.scenario), self.state.scenario)
-        show_notices(self.notices, [*st.session_state["link_notes"], *self.state.notes, *typed, *idle, *self.infeasible()])
+        show_notices(self.notices, [*kept, *idle, *self.infeasible()])
         with self.controls:
             heads = controls.draw_controls(self.state, self.sliders)
         with self.more:
             controls.draw_more(self.state, st.session_state["view"])
+        # Below the controls, so that none of them moves from under the reader's hand.
+        show_notices(self.refused, [*typed, *(note for note in self.state.notes if note not in kept)], "refused_view")
         return heads
 
 
@@ -106,15 +114,14 @@ def frame(view: str, sliders: Sequence[str] = ("batch", "prompt_tokens")) -> Fra
         session["link_notes"] = []
     session["state"] = state
     page = st.container(key="page")
-    names = ("answer", "start", "actions", "pinned", "notices", "hint", "controls", "more", "sum", "figure", "onward", "explain", "rest")
-    return Frame(state, sliders, *(page.container(key=name) for name in names))
+    return Frame(state, sliders, *(page.container(key=name) for name in PLACES))
 
 
-def show_notices(place: Any, notes: Sequence[Any]) -> None:
+def show_notices(place: Any, notes: Sequence[Any], key: str = "notices_view") -> None:
     """One box a note: a text, or a block of its own."""
     if notes:
         with place:
-            static_block("notices_view", *notice_blocks(notes))
+            static_block(key, *notice_blocks(notes))
 
 
 def notice_blocks(notes: Sequence[Any]) -> list[Any]:

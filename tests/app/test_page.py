@@ -143,7 +143,7 @@ def test_a_typed_number_is_read_strictly_and_never_reinterpreted(typed):
     page = opened()
     page.text_input(key="text_prefill_seconds").input(typed).run()
     assert not page.exception
-    assert typed in json.dumps(views(page)["notices_view"]["items"])
+    assert typed in json.dumps(views(page)["refused_view"]["items"])
     assert views(page)["answer_view"]["url"]["query"] == ""
 
 

@@ -25,6 +25,17 @@ def test_what_is_no_number_is_named_with_what_would_do(typed):
         typed_number("prompt_tokens", typed)
 
 
+@pytest.mark.parametrize("key", ["type_prompt_tokens", "text_decode_batch"])
+def test_fields_of_numbers_count_no_characters_and_refuse_a_long_text_in_a_sentence(key):
+    page = opened(more_inputs=True)
+    box = page.text_input(key=key)
+    assert box.proto.max_chars == 0
+    box.input("9" * 5000).run()
+    assert not page.exception
+    assert "got 5,000 characters; type a number of at most 40" in json.dumps(views(page)["refused_view"]["items"])
+    assert len(json.dumps(views(page)["refused_view"]["items"])) < 500
+
+
 @given(st.text(max_size=12))
 def test_whatever_is_typed_is_a_number_of_its_own_digits_or_refused(text):
     try:
@@ -47,11 +58,13 @@ def test_a_typed_number_moves_its_slider_and_a_bad_one_leaves_it_where_it_was():
     assert {p for p, text in zip(slider["positions"], slider["table"]["typed.prompt_tokens"], strict=True) if text} == {"102400"}
     before = answer(page)
     page.text_input(key="type_prompt_tokens").input("0,8").run()
-    (note,) = views(page)["notices_view"]["items"]
+    (note,) = views(page)["refused_view"]["items"]
     assert note["children"][0].startswith("Prompt tokens: got '0,8'; type a whole number")
+    assert note["role"] == "alert"
+    assert page.text_input(key="type_prompt_tokens").value == "0,8"
     assert (answer(page), page.select_slider(key="prompt_tokens").value) == (before, 102_400)
     page.text_input(key="type_batch").input("2").run()
-    assert "notices_view" not in views(page)
+    assert not {"notices_view", "refused_view"} & set(views(page))
     assert views(page)["answer_view"]["url"]["query"] == "prompt_tokens=102400&batch=2"
     page.text_input(key="type_prompt_tokens").input("102400").run()
     assert views(page)["head_view_prompt_tokens"]["now"]["typed.prompt_tokens"] == ""

@@ -22,6 +22,7 @@ MOTION = (
 COLOURS = "[...new Set(document.querySelector('.kv-timeline').data.flatMap(t => [t.marker?.color ?? [], t.fillcolor ?? []].flat()))]"
 HATCHED = "document.querySelector('.kv-timeline').data.filter(t => t.marker?.pattern?.shape).flatMap(t => t.marker.color)"
 FREE = "(n, [x, y]) => { const at = document.elementFromPoint(x, y); return n.contains(at) || Boolean(at?.contains(n)); }"
+CONTROLS = "[...document.querySelectorAll('.st-key-selects, [class*=st-key-slider_], .st-key-more')].map(n => n.getBoundingClientRect().y)"
 AXES = "n => [n._fullLayout.xaxis.ticktext, n._fullLayout.xaxis.title.text, n._fullLayout.yaxis.ticktext]"
 ON_CURVE = """n => {
   const t = n.data.find(d => d.line?.width === 3.5), { xaxis, yaxis } = n._fullLayout;
@@ -77,6 +78,20 @@ def test_answer_presets_engine_and_slider_are_above_the_fold_on_a_first_visit(re
     assert hint.bounding_box()["height"] <= (24 if width > 640 else 40)
     assert hint.bounding_box()["y"] < inputs.bounding_box()["y"]
     assert one.errors == []
+
+
+def test_what_is_opened_or_refused_covers_no_control_and_moves_none(reader):
+    page = at(reader, "/")
+    page.locator("h1 .kv-open").click()
+    button, panel = (page.locator(name).bounding_box() for name in (".st-key-presets", "h1 ~ .kv-explained"))
+    assert button["y"] + button["height"] <= panel["y"]
+    page.keyboard.press("Escape")
+    before = page.evaluate(CONTROLS)
+    field = page.locator(".st-key-type_prompt_tokens input")
+    field.fill("2M")
+    field.press("Enter")
+    page.get_by_role("alert").filter(has_text="Prompt tokens: got '2M'").wait_for()
+    assert (page.evaluate(CONTROLS), field.input_value()) == (before, "2M")
 
 
 def test_presets_open_at_the_head_and_lead_to_their_views(phone):
