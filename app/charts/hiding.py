@@ -100,9 +100,8 @@ def hiding_table(scenario: Scenario, field: str, values: Sequence[int], other: S
     if other is not None:
         engine = registry.engines()[other.engine]
         ahead = sent_ahead(other)
-        whole = (
-            f"{engine.name} sends the prompt whole and hides nothing; {WAYS[plan_of(ahead).overlap]} at its costs prefill would hide it "
-        )
+        way = WAYS[plan_of(ahead).overlap]
+        whole = f"{engine.name} sends it whole and hides nothing; {way} at its costs it would hide "
         costs = whole if engine.overlap == "serial" else f"with {engine.name}’s costs "
         table["h.other"] = [f"{costs}{reach.words()}" for reach in reach_over(ahead, field, values)]
     return table

@@ -62,7 +62,7 @@ def _key(state: State) -> dict[str, object]:
         block("span", block("span", class_=f"kv-swatch kv-swatch-{heat}", aria_hidden="true"), name)
         for heat, name in zip(interconnects.HEAT, interconnects.NAMES, strict=True)
     ]
-    mark = block("span", block("b", interconnects.MARK.strip()), f" {interconnects.hidden_text(state.scenario)} all the same")
+    mark = block("span", block("b", interconnects.MARK.strip()), f" yet {interconnects.hidden_text(state.scenario)}")
     return block("p", block("span", "Colour: decode steps that it takes to cross"), *swatches, mark, class_="kv-key")
 
 

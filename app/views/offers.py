@@ -18,6 +18,7 @@ from app.views.opens import opener
 from kvmodel import registry
 from kvmodel.context import fitting_model
 from kvmodel.display import count_text, time_text
+from kvmodel.dtypes import BYTES_PER_ELEMENT
 from kvmodel.errors import KvModelError
 from kvmodel.evaluate import sweep
 from kvmodel.plan import plan_of
@@ -60,38 +61,43 @@ def worded(other: Scenario, said: Sequence[str], so: str = "") -> Table:
     return {"o.said": [f"with {registry.engines()[other.engine].name}{so} {one}" for one in said]}
 
 
-def own_format(scenario: Scenario) -> Scenario | None:
-    """The scenario with its cache in the format that the model has; None where it is in that, or cannot be."""
+def other_format(scenario: Scenario) -> Scenario | None:
+    """The scenario with its cache in the model's own format, or in fp8 where it is in that; None where it cannot be, or is no less."""
+    plan = plan_of(scenario)
+    own = plan_of(scenario.with_changes(kv_dtype="auto", wire_dtype="same")).kv_dtype if scenario.kv_dtype != "auto" else plan.kv_dtype
+    wanted = "auto" if own != plan.kv_dtype else "fp8" if BYTES_PER_ELEMENT[own] > 1 else ""
     try:
-        other = scenario.with_changes(kv_dtype="auto")
-        return other if plan_of(other).kv_dtype != plan_of(scenario).kv_dtype and not plan_of(other).refusal else None
+        other = scenario.with_changes(kv_dtype=wanted) if wanted else None
+        return None if other is None or plan_of(other).refusal else other
     except KvModelError:
         return None
 
 
 def format_table(over: Over) -> Table:
-    """What the handoff takes and what decode holds in the model's own format, over a slider's positions."""
-    other = own_format(over.scenario)
+    """What the handoff would add and decode would hold in another format, over a slider's positions."""
+    other = other_format(over.scenario)
     if other is None:
         return {}
-    found = sweep(other, **{over.field: np.asarray(over.values)})
+    found, name = sweep(other, **{over.field: np.asarray(over.values)}), plan_of(other).kv_dtype
     gaps, fits = (np.broadcast_to(v, len(over.values)).tolist() for v in (found.gap_seconds, found.memory.decode.batch_fits))
-    name = plan_of(other).kv_dtype
     held = [
         f"{count_text(fit)} request{'' if fit == 1 else 's'}, not {count_text(row.memory.decode.batch_fits)}"
         for fit, row in zip(fits, over.rows, strict=True)
     ]
-    return {"f.said": [f"In {name} the handoff adds {time_text(gap)} and decode holds {fit}." for gap, fit in zip(gaps, held, strict=True)]}
+    told = [f"the handoff would add {time_text(gap)} and decode would hold {fit}" for gap, fit in zip(gaps, held, strict=True)]
+    return {"f.said": [f"In {name} {one}" for one in told]}
 
 
 def format_blocks(state: State) -> list[dict[str, Any]]:
-    """A line below the answer on what another format for the cache changed, a link to what was."""
-    if own_format(state.scenario) is None:
+    """A line on what another format for the cache would change, a link that compares them; where one was chosen, its own is the other."""
+    other = other_format(state.scenario)
+    if other is None:
         return []
     said = at("f.said")
     if not state.is_own():
-        said = block("a", said, href=f"?{state.applied(kv_dtype='auto').query()}", title=applies_text(state))
-    return [block("p", said, class_="kv-second kv-page-only")]
+        said = block("a", said, href=f"?{state.applied(kv_dtype=other.kv_dtype).query()}", title=applies_text(state))
+    chosen = " kv-format-chosen" * (other.kv_dtype == "auto")
+    return [block("p", said, ".", class_=f"kv-note kv-format{chosen} kv-page-only")]
 
 
 def hiding_block(state: State) -> dict[str, Any]:

@@ -86,9 +86,8 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
         block("p", frame.setup_text(state.scenario), class_="kv-setup"),
         now,
         beside=offers.other_offer(state),
-        second=offers.format_blocks(state),
     )
-    board.view("sum_view", [request.sum_block(one, pinned=state.pin is not None)], now)
+    board.view("sum_view", [*offers.format_blocks(state), request.sum_block(one, pinned=state.pin is not None)], now)
     found = levers.ranked(one.scenario)
     addresses, told = [] if state.is_own() else [f"?{state.applied(**one.changes).query()}" for one in found], applies_text(state)
     changes, names = levers.levers_figure(addresses), tuple(lever.name for lever in found)
@@ -132,7 +131,7 @@ def tables_of(over: Over, drawn: Drawn) -> Table:
     return {
         **over.table("answer", request.answer_table),
         **over.table("other engine", offers.other_table),
-        **over.table("own format", offers.format_table),
+        **over.table("other format", offers.format_table),
         **over.table("sum", request.sum_table),
         **over.table("behind", request.behind_table),
         **over.table(f"levers {drawn.order}", lambda o: levers.levers_table(o, drawn.order)),

@@ -64,7 +64,7 @@ def test_32k_of_llama_3_70b_hides_on_slower_links_than_the_engine_of_today_would
     assert table["h.where"] == ["on Ethernet 100 or faster"]
     assert evaluate(other.with_changes(link="ethernet-100", overlap="layer")).bound == "link"
     assert table["h.other"] == [
-        "vLLM NIXL sends the prompt whole and hides nothing; layer by layer at its costs prefill would hide it on RoCE 100 or faster"
+        "vLLM NIXL sends it whole and hides nothing; layer by layer at its costs it would hide on RoCE 100 or faster"
     ]
     assert evaluate(other.with_changes(link="roce-100", overlap="layer")).bound == "hidden"
     assert evaluate(other).bound == "exposed"
@@ -106,18 +106,20 @@ def test_the_line_stands_below_the_answer_and_leads_to_the_other_engine(view):
     assert not offers.hiding_offer(State(Scenario(engine="vllm-nixl")))
 
 
-def test_another_format_says_below_the_answer_what_was_and_a_link_to_it_pins_this_one():
+def test_a_line_says_what_another_format_would_change_and_its_link_compares():
     """8,192 + 500 tokens of 327,680 B: 164 requests in bf16 and 327 in fp8 beside 70B on 8 × H100; 2.68 GB over 50 GB/s is 53.7 ms."""
-    state = State(Scenario(kv_dtype="fp8"))
-    said = one_request.tables(state, "prompt_tokens", (8_192, 16_384))["f.said"]
-    assert said[0] == "In bf16 the handoff adds 53.7\u202fms and decode holds 164 requests, not 327."
-    own = [evaluate(Scenario(kv_dtype=name, prompt_tokens=16_384)) for name in ("auto", "fp8")]
-    times, fits = time_text(own[0].gap_seconds), [e.memory.decode.batch_fits for e in own]
-    assert said[1] == f"In bf16 the handoff adds {times} and decode holds {fits[0]} requests, not {fits[1]}."
-    _, second, *_ = one_request.picture(state).views["answer_view"]["items"]
-    assert second["children"][0]["href"] == "?pin=kv_dtype%3Dfp8"
-    assert offers.format_blocks(State(Scenario(kv_dtype="bf16"))) == []
-    assert "f.said" not in one_request.tables(State(Scenario()), "prompt_tokens", (8_192,))
+    said = one_request.tables(State(Scenario()), "prompt_tokens", (8_192, 16_384))["f.said"]
+    assert said[0] == "In fp8 the handoff would add 26.8\u202fms and decode would hold 327 requests, not 164"
+    own, other = (evaluate(Scenario(kv_dtype=name, prompt_tokens=16_384)) for name in ("auto", "fp8"))
+    holds = [e.memory.decode.batch_fits for e in (other, own)]
+    assert (
+        said[1] == f"In fp8 the handoff would add {time_text(other.gap_seconds)} and decode would hold {holds[0]} requests, not {holds[1]}"
+    )
+    [back] = one_request.tables(State(Scenario(kv_dtype="fp8")), "prompt_tokens", (8_192,))["f.said"]
+    assert back == "In bf16 the handoff would add 53.7\u202fms and decode would hold 164 requests, not 327"
+    links = [offers.format_blocks(State(Scenario(kv_dtype=name)))[0]["children"][0]["href"] for name in ("auto", "fp8")]
+    assert links == ["?kv_dtype=fp8&pin=defaults", "?pin=kv_dtype%3Dfp8"]
+    assert offers.format_blocks(State(Scenario(model="deepseek-v3", kv_dtype="fp8"))) != []
 
 
 def test_the_next_turn_says_what_another_engine_would_make_of_it():
