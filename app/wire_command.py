@@ -71,7 +71,7 @@ def wire_text(found: Mapping[str, Any]) -> str:
             f"{digits(c['senders_at_knee'])} prefill instances fill the decode side; "
             f"with yours, what fills first is busy {share_text(c['utilisation'])} of the time.",
         ]
-    lines += [f"Decode has room for {count_text(c['pool_handoffs'])} arriving caches."]
+    lines += [f"Decode has room for {count_text(c['pool_handoffs'])} arriving caches, prompts without output."]
     f = found["failure"][found["traffic"]["recovery"]]
     lines += [
         f"With failures ({found['traffic']['recovery']}) the mean time to the first token is {time_text(f['expected_ttft_seconds'])}, "

@@ -74,7 +74,7 @@ def _answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation
     if result.bound == "nothing":
         return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire", "kv.wire_bytes"), (" to move.", ""))
     if result.bound == "hidden":
-        return _hidden(result, exposed, fixed, by_decode=plan.overlap == "layer-both")
+        return _hidden(result, exposed, fixed, _longer(plan, amounts, scenario, result), by_decode=plan.overlap == "layer-both")
     if result.bound == "link":
         return _link_bound(plan, amounts, exposed)
     latency = plan.lane.latency
@@ -121,7 +121,16 @@ def _posting(plan: Plan, amounts: Amounts) -> float:
     return float(sum(term.seconds for term in transfer_terms(plan, amounts) if term.id in ("posting", "waiting")))
 
 
-def _hidden(result: Evaluation, exposed: float, fixed: float, *, by_decode: bool) -> Sentence:
+def _longer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation) -> float:
+    """Seconds by which chunks make prefill longer than it is in one pass, where they are 1 % of the first token."""
+    if plan.overlap != "chunk":
+        return 0.0
+    whole = handoff(plan_of(scenario, overlap="serial"), amounts).prefill.seconds
+    more = float(result.prefill.seconds - whole)
+    return more if more >= 0.01 * result.ttft_seconds else 0.0
+
+
+def _hidden(result: Evaluation, exposed: float, fixed: float, longer: float, *, by_decode: bool) -> Sentence:
     share = fixed / result.ttft_seconds
     if fixed > exposed and share >= 0.01:
         return (
@@ -132,6 +141,9 @@ def _hidden(result: Evaluation, exposed: float, fixed: float, *, by_decode: bool
     if result.gap_share > GAP_MARK:
         return _late(result)
     behind = "prefill and decode's own layers" if by_decode and exposed <= 0 else "prefill"
+    if longer:
+        head = f"The wire hides behind {behind}, which chunks make {time_text(longer)} longer; decode waits for "
+        return ((head, ""), (time_text(exposed), "exposed", "transfer.exposed_seconds"), (".", ""))
     return (
         (f"The wire hides behind {behind}: of {time_text(result.transfer.seconds)} on the link, decode waits for ", ""),
         (time_text(exposed), "exposed", "transfer.exposed_seconds"),

@@ -139,9 +139,9 @@ def room_sentence(found: Congestion) -> str:
         return "Decode has no room for another cache beside its weights and batch: use more decode GPUs, or a smaller batch."
     held = f"each held for at least {time_text(found.reserved_seconds)} before its first token"
     if math.isinf(found.pool_handoffs_per_second):
-        return f"Decode has room for {count_text(found.pool_handoffs)} arriving caches."
+        return f"Decode has room for {count_text(found.pool_handoffs)} arriving caches, prompts without output."
     rate = f"beyond {digits(found.pool_handoffs_per_second)} a second they wait for memory"
-    return f"Decode has room for {count_text(found.pool_handoffs)} arriving caches, {held}: {rate}."
+    return f"Decode has room for {count_text(found.pool_handoffs)} arriving caches, prompts without output, {held}: {rate}."
 
 
 def _failure_texts(f: Failure) -> dict[str, str]:

@@ -64,9 +64,9 @@ def worded(other: Scenario, said: Sequence[str], so: str = "") -> Table:
 def other_format(scenario: Scenario) -> Scenario | None:
     """The scenario with its cache in the model's own format, or in fp8 where it is in that; None where it cannot be, or is no less."""
     plan = plan_of(scenario)
-    own = plan_of(scenario.with_changes(kv_dtype="auto", wire_dtype="same")).kv_dtype if scenario.kv_dtype != "auto" else plan.kv_dtype
-    wanted = "auto" if own != plan.kv_dtype else "fp8" if BYTES_PER_ELEMENT[own] > 1 else ""
     try:
+        own = plan_of(scenario, kv_dtype="auto", wire_dtype="same").kv_dtype
+        wanted = "auto" if own != plan.kv_dtype else "fp8" if BYTES_PER_ELEMENT[own] > 1 else ""
         other = scenario.with_changes(kv_dtype=wanted) if wanted else None
         return None if other is None or plan_of(other).refusal else other
     except KvModelError:

@@ -123,7 +123,7 @@ def _message_inputs(case: Case) -> list[Given]:
     posted, m = posted_by_a_rank(plan, case.amounts), r.transfer.messages
     own = computed("Messages that a rank posts", "p", posted, "", "its own part, or one for each rank it writes to")
     rows = [
-        computed("Messages on a lane", "m", m, "", "layers × blocks × K and V × fragmentation"),
+        computed("Messages on a lane", "m", m, "", "layers × blocks × messages for K and V × fragmentation"),
         *([own] if posted != m else []),
         message,
         of_engine(plan, s, "posts_while_sending", "", "yes" if plan.lane.posts_while_sending else "no"),
