@@ -147,7 +147,7 @@ def _wire_levers(case: Case) -> list[Lever]:
             ("link",), lambda v: f"{links[v].name} as the link", tuple(link.id for link in faster) if s.link_gbytes_per_s is None else ()
         ),
         Lever(("link_gbytes_per_s",), lambda v: f"lanes that reach {rate_text(v * 1e9)}", reach, "broken"),
-        Lever(("overlap",), lambda v: f"overlap {v}", tuple(o for o in ("chunk", "layer", "layer-both") if o != plan.overlap)),
+        Lever(("overlap",), lambda v: f"overlap {v}", tuple(o for o in ("layer", "chunk", "layer-both") if o != plan.overlap)),
         Lever(("engine",), lambda v: f"{engines[v].name} as the engine", () if plan.engine.id == "ideal" else tuple(named), best=True),
         Lever(("engine",), lambda _: "the ideal engine", () if plan.engine.id == "ideal" else ("ideal",)),
         Lever(("mla_copies",), lambda v: f"MLA copies {v}", ("single", "split") if latent_copies > 1 else (), best=True),
