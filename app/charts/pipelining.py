@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from app.charts.marks import disc, line, note, words
-from app.charts.scale import spread, time_axis, token_axis
+from app.charts.scale import NARROW, WIDE, spread, time_axis, token_axis
 from app.charts.spec import Figure, Spec, Table, at, col, colour, four_digits
 from app.over import Over
 from kvmodel.display import count_text, digits, time_text
@@ -23,8 +23,13 @@ NAMES = {
     "layer-both": "layer by layer on both sides",
 }
 
+DASHES = {"serial": "solid", "chunk": "dot", "layer": "solid", "layer-group": "dashdot", "layer-both": "6px,3px"}
+"""Strokes of the lines that are not chosen, which share a colour."""
+MARGINS = {"l": 60, "r": 100, "t": 8, "b": 44}
 LABEL_GAP = 15
 """Pixels between two names at the lines' ends."""
+LEADER = 16
+"""Pixels from a line's end to its name, which a stroke joins: the axis reaches as much farther."""
 
 
 def pipelining_table(over: Over, overlaps: Sequence[str]) -> Table:
@@ -69,23 +74,38 @@ def _sentence(own: str, best: str, mine: float, serial: float, least: float) -> 
 
 def pipelining_figure(table: Table, overlaps: Sequence[str], own: str, pinned: Sequence[float] = ()) -> Figure:
     """A line for each overlap, the chosen one in the colour of what is exposed; a pinned scenario's own gaps dashed."""
-    wide, narrow = (_layout(table, overlaps, own, size, key, pinned) for size, key in ((13, "text"), (12, "short")))
+    wide, narrow = (_layout(table, overlaps, own, width, pinned) for width in (WIDE, NARROW))
     return Figure("pipelining", wide, narrow, at("p.sentence"))
 
 
-def _layout(table: Table, overlaps: Sequence[str], own: str, size: int, words_key: str, pinned: Sequence[float]) -> Spec:
-    tokens, anchor = table["p.tokens"], "p.anchor" if words_key == "text" else "p.short_anchor"
+def never_waits(table: Table, overlaps: Sequence[str]) -> list[str]:
+    """Overlaps under which decode waits at no prompt length: a logarithmic axis has no place for them."""
+    return [o for o in overlaps if not any(table[f"p.{o}"])]
+
+
+def undrawn_text(table: Table, overlaps: Sequence[str]) -> str:
+    """Which lines are not there, in words; empty where each is there from end to end."""
+    never = never_waits(table, overlaps)
+    partly = any(not all(table[f"p.{o}"]) for o in overlaps if o not in never)
+    told = [f"Not drawn, because decode waits 0\u202fs at every length: {', '.join(NAMES[o] for o in never)}."] if never else []
+    return " ".join([*told, *(["A line is left out where decode waits 0\u202fs."] if partly else [])])
+
+
+def _layout(table: Table, overlaps: Sequence[str], own: str, width: int, pinned: Sequence[float]) -> Spec:
+    size, words_key, anchor = (13, "text", "p.anchor") if width == WIDE else (12, "short", "p.short_anchor")
+    tokens = table["p.tokens"]
     gaps = [v or None for v in four_digits(pinned)]
     values = [v for column in (*(table[f"p.{o}"] for o in overlaps), gaps) for v in column if v] or [1e-3]
     low, high = 10.0 ** math.floor(math.log10(min(values))), 10.0 ** math.ceil(math.log10(max(values)) + 1e-9)
-    data = [_curve(o, o == own) for o in sorted(overlaps, key=lambda o: o == own)]
+    data = [_curve(o, o == own) for o in sorted(overlaps, key=lambda o: o == own) if o not in never_waits(table, overlaps)]
     data += [_pinned_line(tokens, gaps)] if pinned else []
     curves = {**{o: table[f"p.{o}"] for o in overlaps}, **({"pin": gaps} if pinned else {})}
-    data.append(_end_texts(tokens, curves, own, (math.log10(high) - math.log10(low)) / 248, size))
+    across = math.log10(tokens[-1] / tokens[0]) / (width - MARGINS["l"] - MARGINS["r"] - LEADER)
+    data += _end_texts(tokens, curves, own, ((math.log10(high) - math.log10(low)) / 248, across), size)
     layout = {
         "height": 300,
-        "margin": {"l": 60, "r": 118, "t": 8, "b": 44},
-        "xaxis": {**token_axis(tokens[0], tokens[-1]), "title": {"text": "prompt tokens"}, "fixedrange": True},
+        "margin": MARGINS,
+        "xaxis": {**token_axis(tokens[0], tokens[-1], LEADER * across), "title": {"text": "prompt tokens"}, "fixedrange": True},
         "yaxis": {**time_axis(low, high), "fixedrange": True, "showgrid": True},
         "annotations": [
             note(at(f"p.{words_key}"), at("p.x"), at("p.y"), "ink", size, xanchor=at(anchor), yshift=22, bgcolor=colour("bg"), borderpad=3),
@@ -96,9 +116,9 @@ def _layout(table: Table, overlaps: Sequence[str], own: str, size: int, words_ke
 
 
 def _curve(overlap: str, chosen: bool) -> Spec:
-    fill, width = ("exposed", 3.5) if chosen else ("other", 1.25)
+    fill, width, dash = ("exposed", 3.5, "solid") if chosen else ("other", 1.5, DASHES[overlap])
     hover = {"customdata": col(f"p.hover.{overlap}"), "hovertemplate": "%{customdata}<extra></extra>"}
-    return line(col("p.tokens"), col(f"p.{overlap}"), fill, width, **hover)
+    return line(col("p.tokens"), col(f"p.{overlap}"), fill, width, dash=dash, **hover)
 
 
 def _pinned_line(tokens: Sequence[int], gaps: Sequence[float | None]) -> Spec:
@@ -106,12 +126,21 @@ def _pinned_line(tokens: Sequence[int], gaps: Sequence[float | None]) -> Spec:
     return line(list(tokens), list(gaps), "muted", 1.5, dash="dash", customdata=texts, hovertemplate="%{customdata}<extra></extra>")
 
 
-def _end_texts(tokens: Sequence[int], curves: Mapping[str, Sequence[Any]], own: str, per_pixel: float, size: int) -> Spec:
-    """Names at the lines' ends, side by side where lines meet; a line that ends in no wait is named where it was last seen."""
+def _end_texts(
+    tokens: Sequence[int], curves: Mapping[str, Sequence[Any]], own: str, per_pixel: tuple[float, float], size: int
+) -> list[Spec]:
+    """Names at the lines' ends, side by side where lines meet and joined to their ends; decades of a pixel are (up, across).
+
+    A line that ends in no wait is named where it was last seen.
+    """
     last = {o: max((i for i, v in enumerate(curve) if v), default=None) for o, curve in curves.items()}
     ends = [(o, i, math.log10(curves[o][i])) for o, i in last.items() if i is not None]
     placed = [(o, tokens[i], y) for o, i, y in sorted(ends, key=lambda end: -end[2])]
-    heights = spread([y for *_, y in placed], LABEL_GAP * per_pixel)
-    texts = [f"\u2002<b>{o}</b>" if o == own else f"\u2002{o}" for o, *_ in placed]
+    heights = spread([y for *_, y in placed], LABEL_GAP * per_pixel[0])
+    texts = [f"<b>{o}</b>" if o == own else o for o, *_ in placed]
     fills = [colour("exposed_text" if o == own else "muted") for o, *_ in placed]
-    return words([x for _, x, _ in placed], [10**y for y in heights], texts, fills, size)
+    starts, rises = [x for _, x, _ in placed], [10**y for y in heights]
+    ends_at = [int(x * 10 ** (LEADER * per_pixel[1])) for x in starts]
+    xs = [x for pair in zip(starts, ends_at, strict=True) for x in (*pair, None)]
+    ys = [y for (*_, low), high in zip(placed, rises, strict=True) for y in (10**low, high, None)]
+    return [line(xs, ys, "other", 1), words(ends_at, rises, texts, fills, size)]

@@ -63,10 +63,10 @@ def log_axis(low: float, high: float, ticks: Sequence[float], texts: Sequence[st
     return {"type": "log", "range": [math.log10(low), math.log10(high)], "tickvals": list(ticks), "ticktext": list(texts)}
 
 
-def token_axis(low: int, high: int) -> dict[str, object]:
-    """A logarithmic axis of prompt tokens; it reaches to places rounded to five decimals, which marks at its ends have."""
+def token_axis(low: int, high: int, beyond: float = 0.0) -> dict[str, object]:
+    """A logarithmic axis of prompt tokens, and decades `beyond`; its ends are rounded to five decimals, as marks there are."""
     ticks = [t for t in TOKEN_TICKS if low <= t <= high]
-    reach = {"range": [math.floor(math.log10(low) * 1e5) / 1e5, math.ceil(math.log10(high) * 1e5) / 1e5]}
+    reach = {"range": [math.floor(math.log10(low) * 1e5) / 1e5, math.ceil(math.log10(high) * 1e5) / 1e5 + beyond]}
     return {**log_axis(low, high, ticks, [tick_text(t) for t in ticks]), **reach, "ticks": "outside", "ticklen": 4}
 
 

@@ -21,7 +21,7 @@ from kvmodel.verdict import Sentence, plain, supposed
 
 MEANING = {"bytes": "wire", "hidden": "prefill", "handoff": "other", "admission": "other", "handshake": "other"}
 """Colours of terms; all others are what engine, link and layout add to the bytes on the wire."""
-TOTAL = "Decode waits"
+TOTAL, IDEAL = "Decode waits", "Ideal engine"
 LONGEST, SHORTEST = 1_048_576, 128
 
 
@@ -83,7 +83,7 @@ def _frame(
         "k.end": four_digits([*high, total]),
         "k.text": [*texts, f"\u2002<b>{time_text(total, unit)}</b>"],
         "k.ideal": four_digits([ideal_total]),
-        "k.ideal_text": [f"\u2002ideal engine: {time_text(ideal_total, unit if ideal_total else None)}"],
+        "k.ideal_text": [f"\u2002{time_text(ideal_total, unit if ideal_total else None)}"],
         "k.wide": [0, float(f"{reach * 1.16:.4g}")],
         "k.narrow": [0, float(f"{reach * 1.75:.4g}")],
         "answer": [list(part) for part in sentence],
@@ -168,13 +168,13 @@ def _layout(rows: Sequence[str], pinned: Scenario | None, width: int) -> Spec:
     least = {
         **bars[0],
         "customdata": at("k.ideal_text"),
-        "hovertext": ["the same handoff"],
+        "hovertext": [f"{IDEAL}: the same handoff"],
         "base": [0],
         "x": at("k.ideal"),
         "y": [ideal],
         "marker": {"color": colour("other")},
     }
-    names = [*(NAMES[key] for key in rows), f"<b>{TOTAL}</b>", ""]
+    names = [*(NAMES[key] for key in rows), f"<b>{TOTAL}</b>", IDEAL]
     axis = {"showticklabels": False, "zeroline": True, "zerolinecolor": colour("muted"), "fixedrange": True, "showgrid": False}
     labels = {
         "tickvals": list(range(count)),

@@ -69,10 +69,12 @@ def picture(state: State, positions: Sequence[int]) -> Board:
         "where_view", [block("h2", "Where the time goes", class_="kv-h2"), where.where_figure(scenario, pinned), *hollow, *lost], now
     )
     frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
+    undrawn = pipelining.undrawn_text(curves, offered)
     saves = [
         block("h2", "What sending early saves", class_="kv-h2"),
         pipelining.pipelining_figure(curves, offered, plan_of(scenario).overlap, _pinned_gaps(state, positions)),
         block("p", at("p.sentence"), class_="kv-note"),
+        *([block("p", undrawn, class_="kv-note")] if undrawn else []),
         groups.groups_line(),
     ]
     board.view("pipelining_view", saves, now, columns=curves, later=True)

@@ -139,6 +139,7 @@ def test_stairs_pass_where_the_pinned_handoff_takes_a_decode_step():
         (left, top), (right, bottom) = ((float(x), float(y)) for x, y in corners[2 * row : 2 * row + 2])
         assert left == right == passed
         assert (top, bottom) == pytest.approx((HEAD + row_height("w") * row, HEAD + row_height("w") * (row + 1)), abs=0.1)
+    assert "pin" not in str([t["text"] for t in drawn("interconnects", STATE)["data"] if t.get("mode") == "text"])
 
 
 def test_arrows_of_a_pinned_turn_are_as_wide_as_their_bytes_beside_those_of_now():

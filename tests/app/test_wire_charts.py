@@ -50,6 +50,31 @@ def test_every_line_has_its_name_and_no_two_names_meet():
         assert all(b - a >= pipelining.LABEL_GAP * 0.999 for a, b in pairwise(heights))
 
 
+def test_lines_of_one_colour_are_told_apart_and_each_name_is_joined_to_its_line():
+    over, table = lengths(engine="vllm-nixl")
+    for drawn in (spec := pipelining.pipelining_figure(table, OFFERED, "serial")).wide, spec.narrow:
+        figure = fill(drawn, table, over.at, LIGHT)
+        *curves, leaders = (t for t in figure["data"] if t.get("mode") == "lines")
+        assert len({t["line"]["dash"] for t in curves if t["line"]["color"] == LIGHT["other"]}) == 4
+        names = next(t for t in figure["data"] if t.get("mode") == "text")
+        assert max(names["x"]) <= 10 ** figure["layout"]["xaxis"]["range"][1]  # Plotly leaves out what is beyond
+        assert (leaders["x"][1::3], leaders["y"][1::3]) == (names["x"], names["y"])
+        drawn_ends = {name.strip("</b>"): leaders["y"][3 * i] for i, name in enumerate(names["text"])}
+        assert drawn_ends == pytest.approx({o: table[f"p.{o}"][-1] for o in OFFERED}, rel=1e-6)
+
+
+def test_a_line_that_is_zero_everywhere_is_said_and_not_drawn():
+    over, table = lengths(link="nvlink-5")
+    none = [o for o in OFFERED if not any(table[f"p.{o}"])]
+    assert none
+    figure = fill(pipelining.pipelining_figure(table, OFFERED, "serial").wide, table, over.at, LIGHT)
+    assert sum(t.get("mode") == "lines" for t in figure["data"]) == len(OFFERED) - len(none) + 1
+    said = pipelining.undrawn_text(table, OFFERED)
+    assert said.startswith("Not drawn, because decode waits 0\u202fs at every length: ")
+    assert all(pipelining.NAMES[o] in said for o in none)
+    assert pipelining.undrawn_text(table, ["serial"]) == ""
+
+
 def test_names_that_meet_share_their_middle():
     assert spread([10.0, 9.5, 2.0], 2.0) == [10.75, 8.75, 2.0]
     assert spread([5.0, 5.0, 4.9], 1.0) == pytest.approx([5.966667, 4.966667, 3.966667], abs=1e-5)
