@@ -9,7 +9,7 @@ import numpy as np
 
 from app.charts.curves import Curves
 from app.charts.hiding import names_text, reach_over
-from app.charts.links import LinkRow, critical_sentence, on_link
+from app.charts.links import LinkRow, critical_sentence, on_link, same_speed
 from app.charts.marks import disc, line, note, rings, rule, words
 from app.charts.odd_links import odd_sentences
 from app.charts.scale import time_axis, token_axis
@@ -76,13 +76,19 @@ def _you(tokens: int, seconds: float, steps: float, *, narrow: bool = False) -> 
     return f"<b>you: {told}</b><br>= {_steps(steps)}"
 
 
-def critical_figure(own: LinkRow, table: Table, drawn: Sequence[LinkRow], pinned: Curves | None = None) -> Figure:
-    """Lines for links, the chosen one in the wire's colour; the area in which prefill cannot hide the wire; a pin's curves dashed."""
-    wide, narrow = (_layout(own, table, drawn, pinned, narrow=narrow) for narrow in (False, True))
+def critical_figure(
+    own: LinkRow, table: Table, drawn: Sequence[LinkRow], pinned: Curves | None = None, rows: Sequence[LinkRow] = ()
+) -> Figure:
+    """Lines for links, the chosen one in the wire's colour; the area in which prefill cannot hide the wire; a pin's curves dashed.
+
+    Pointed at, a line names its link and those of `rows` that share it.
+    """
+    curves = [_curve(row, same_speed(row, rows), chosen=row.id == own.id) for row in drawn]
+    wide, narrow = (_layout(own, table, drawn, curves, pinned, narrow=narrow) for narrow in (False, True))
     return Figure("critical", wide, narrow, at("answer.text"))
 
 
-def _layout(own: LinkRow, table: Table, drawn: Sequence[LinkRow], pinned: Curves | None, *, narrow: bool) -> Spec:
+def _layout(own: LinkRow, table: Table, drawn: Sequence[LinkRow], curves: Sequence[Spec], pinned: Curves | None, *, narrow: bool) -> Spec:
     tokens, size, height = table["c.tokens"], 12 if narrow else 13, 400 if narrow else 460
     low, high = _limits(table, drawn, pinned)
     decades = math.log10(high) - math.log10(low)
@@ -90,7 +96,7 @@ def _layout(own: LinkRow, table: Table, drawn: Sequence[LinkRow], pinned: Curves
     data = [
         line(tokens, [high] * len(tokens), "clear", 0),
         line(col("c.tokens"), col("c.prefill"), "prefill", 2, **prefill),
-        *[_curve(row, row.id == own.id) for row in drawn],
+        *curves,
         line(col("c.tokens"), col("c.step"), "decode", 1.5, dash="dash"),
         *(pinned.lines() if pinned else []),
         *_crossings(own, drawn, table),
@@ -121,8 +127,9 @@ def _limits(table: Table, drawn: Sequence[LinkRow], pinned: Curves | None) -> tu
     return low, 10.0 ** math.ceil(math.log10(max(*values, *tops, low * 10)))
 
 
-def _curve(row: LinkRow, chosen: bool) -> Spec:
+def _curve(row: LinkRow, mates: Sequence[str], *, chosen: bool) -> Spec:
     hover = "%{customdata}" if chosen else f"over {row.name}<br>%{{customdata}}"
+    hover += f"<br>same bandwidth: {', '.join(mates)}" if mates else ""
     more = {"customdata": col("c.hover" if chosen else f"c.text.{row.id}"), "hovertemplate": hover + "<extra></extra>"}
     fill, width = ("wire", 3.5) if chosen else ("other", 1.25)
     return line(col("c.tokens"), col(f"c.{row.id}"), fill, width, name=row.short, **more)

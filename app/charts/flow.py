@@ -1,15 +1,15 @@
 """Flow pictures of a turn: four designs in one geometry, so that the eye compares shape.
 
-KV edges are as wide as their bytes; text edges are thin; an idle node is dotted.
+KV edges are wider for more bytes, by their cube root; text edges are thin; an idle node is dotted.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from app.charts.arrows import thick_arrow, thin_arrow
 from app.charts.marks import Label, labels, outlined
 from app.charts.scale import NARROW, WIDE
 from app.charts.spec import Figure, Spec, Table, at, colour
@@ -18,8 +18,10 @@ from kvmodel.compare import same
 from kvmodel.designs import Design
 from kvmodel.display import bytes_text, count_text
 
-MAX_EDGE, MIN_EDGE = 26.0, 2.0
-"""Pixels of the widest and the thinnest KV edge."""
+MIN_EDGE = 1.0
+"""Pixels of the thinnest KV edge."""
+EDGE_ROOT = 3
+"""Eight times the bytes are twice the width: megabytes beside gigabytes keep widths that the eye tells apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,14 @@ class Geometry:
     cell: int
     gap: int
     height: int
+    most: float
+    """Pixels of the widest KV edge."""
+    apart: int
+    """Pixels from the middle of a pair of the pool's edges to either."""
+    pair: tuple[int, int]
+    """Pixels from the inner end of a node, and from the pool's, to the middle of a pair."""
+    away: int
+    """Pixels from the pool's outer edges to what they carry in words."""
 
     def origin(self, index: int) -> tuple[float, float]:
         """Top left of a picture."""
@@ -49,7 +59,7 @@ class Geometry:
         return x + left, y + top, x + right, y + bottom
 
 
-GEOMETRY = {"w": Geometry(WIDE, 4, 262, 24, 238), "n": Geometry(NARROW, 2, 170, 18, 244)}
+GEOMETRY = {"w": Geometry(WIDE, 4, 262, 24, 238, 22.0, 15, (22, 24), 22), "n": Geometry(NARROW, 2, 170, 18, 244, 12.0, 10, (14, 20), 12)}
 
 _EDGES: dict[Key, tuple[tuple[str, str], ...]] = {
     ("recompute", True): (("prefill", "decode"),),
@@ -94,7 +104,7 @@ def _flow_frame(row: TurnRow, largest: float) -> dict[str, Any]:
         frame |= _node_texts(index, key, design)
         for number, edge in enumerate(_EDGES[key]):
             moved = _moved(design, edge)
-            frame[f"f{index}.e{number}"] = bytes_text(moved) if moved else ""
+            frame[f"f{index}.e{number}"] = f"{_way(edge)}{bytes_text(moved)}" if moved else ""
     return frame | {f"{prefix}.edges": edges_path(geometry, row, largest) for prefix, geometry in GEOMETRY.items()}
 
 
@@ -106,7 +116,6 @@ def _node_texts(index: int, key: Key, design: Design) -> dict[str, Any]:
         f"f{index}.prefill": "idle" if local else computed,
         f"f{index}.decode": computed if local else decode,
         **(_node_looks(local) if key[0] == "sticky" else {}),
-        f"f{index}.inner": _inner_text(design) if key[0] == "pool" else "",
         f"f{index}.nothing": bytes_text(0) if local else "",
     }
 
@@ -125,50 +134,36 @@ def _node_looks(idle: bool) -> dict[str, Any]:
     }
 
 
-def _inner_text(design: Design) -> str:
-    """Label between the pool's two inner edges: what prefill reads and what decode wrote, once if they are equal."""
-    moved = {(e.source, e.target): e.bytes for e in design.edges}
-    texts = [bytes_text(moved[edge]) for edge in (("pool", "prefill"), ("decode", "pool")) if moved.get(edge)]
-    return "<br>".join(dict.fromkeys(texts))
+def _way(edge: tuple[str, str]) -> str:
+    """Into or out of the pool, as a sign before the bytes: its edges stand in pairs."""
+    return "↓\u2009" if edge[1] == "pool" else "↑\u2009" if edge[0] == "pool" else ""
 
 
 def _ends(geometry: Geometry, index: int, source: str, target: str) -> tuple[tuple[float, float], tuple[float, float]]:
     """Where an edge starts and ends; opposite edges keep apart."""
     a, b = geometry.box(index, source), geometry.box(index, target)
-    shift = 13 if geometry.columns == 4 else 10
     if {source, target} == {"prefill", "decode"}:
         both = DRAWN[index][0] in ("pull-back", "sticky")
         y = (a[1] + a[3]) / 2 + ((-16 if source == "prefill" else 16) if both else 0)
         return ((a[2] + 2, y), (b[0] - 2, y)) if source == "prefill" else ((a[0] - 2, y), (b[2] + 2, y))
     side = -1 if "prefill" in (source, target) else 1
     px = {"prefill": geometry.box(index, "prefill")[2], "decode": geometry.box(index, "decode")[0]}["prefill" if side < 0 else "decode"]
-    outer = shift if target == ("pool" if side < 0 else "decode") else -shift
+    outer = geometry.apart if target == ("pool" if side < 0 else "decode") else -geometry.apart
     outer = outer if side < 0 else -outer
     pool = geometry.box(index, "pool")
-    top = (px + side * 22 - outer, geometry.box(index, "prefill")[3] + 3)
-    low = ((pool[0] + 24 if side < 0 else pool[2] - 24) - outer, pool[1] - 3)
+    top = (px + side * geometry.pair[0] - outer, geometry.box(index, "prefill")[3] + 3)
+    low = ((pool[0] + geometry.pair[1] if side < 0 else pool[2] - geometry.pair[1]) - outer, pool[1] - 3)
     return (top, low) if target == "pool" else (low, top)
 
 
+def edge_width(geometry: Geometry, share: float) -> float:
+    """Pixels of a KV edge with this share of the most bytes."""
+    return max(MIN_EDGE, float(geometry.most * share ** (1 / EDGE_ROOT)))
+
+
 def _arrow(geometry: Geometry, index: int, source: str, target: str, share: float) -> str:
-    """An arrow as wide as its bytes: 26 pixels for the most, never under 2."""
-    (x0, y0), (x1, y1) = _ends(geometry, index, source, target)
-    width = max(MIN_EDGE, share * MAX_EDGE)
-    length = math.hypot(x1 - x0, y1 - y0)
-    ux, uy = (x1 - x0) / length, (y1 - y0) / length
-    half, wing = width / 2, max(5.5, width * 0.85)
-    head = min(max(9.0, width * 0.8), 0.6 * length)
-    bx, by = x1 - ux * head, y1 - uy * head
-    points = [
-        (x0 - uy * half, y0 + ux * half),
-        (bx - uy * half, by + ux * half),
-        (bx - uy * wing, by + ux * wing),
-        (x1, y1),
-        (bx + uy * wing, by - ux * wing),
-        (bx + uy * half, by - ux * half),
-        (x0 + uy * half, y0 - ux * half),
-    ]
-    return "M" + "L".join(f"{round(x, 1)},{round(y, 1)}" for x, y in points) + "Z"
+    """An arrow whose width says its bytes, a `share` of the most."""
+    return thick_arrow(*_ends(geometry, index, source, target), edge_width(geometry, share))
 
 
 def flow_figure() -> Figure:
@@ -244,24 +239,29 @@ def _picture_notes(g: Geometry, index: int, key: Key, size: int) -> list[Label]:
 
 def _edge_notes(g: Geometry, index: int, key: Key, size: int) -> list[Label]:
     notes = []
-    away, small = (17, min(size, 12)) if g.columns == 4 else (9, 10)
     for number, (source, target) in enumerate(_EDGES[key]):
         (x0, y0), (x1, y1) = _ends(g, index, source, target)
         mx, my = (x0 + x1) / 2, (y0 + y1) / 2
         if key[0] == "pool":
-            if (source, target) in (("prefill", "pool"), ("pool", "decode")):
-                side = -1 if source == "prefill" else 1
-                notes.append(_note(at(f"f{index}.e{number}"), mx + side * away, my, "wire_text", small, "left" if side > 0 else "right"))
+            notes.append(_pool_note(g, index, number, size))
         else:
             shift = -32 if key[0] == "recompute" else -23 if source == "prefill" else 23
             notes.append(_note(at(f"f{index}.e{number}"), mx, my + shift, "wire_text", min(size, 12)))
-    if key[0] == "pool":
-        pool = g.box(index, "pool")
-        notes.append(_note(at(f"f{index}.inner"), (pool[0] + pool[2]) / 2, pool[1] - 30, "wire_text", min(size, 12)))
     if key[0] == "sticky":
         boxes = g.box(index, "prefill"), g.box(index, "decode")
         notes.append(_note(at(f"f{index}.nothing"), (boxes[0][2] + boxes[1][0]) / 2, boxes[0][1] + 25, "muted", size))
     return notes
+
+
+def _pool_note(g: Geometry, index: int, number: int, size: int) -> Label:
+    """What an edge of the pool carries: beside its pair, into the pool above out of it."""
+    small = min(size, 12) if g.columns == 4 else 10
+    edge = _EDGES[DRAWN[index]][number]
+    side, outer = (-1, ("prefill", "pool")) if "prefill" in edge else (1, ("pool", "decode"))
+    ends = sorted(_ends(g, index, *outer), key=lambda end: end[1])
+    along = 0.46 if edge[1] == "pool" else 0.82
+    x, y = (a + along * (b - a) for a, b in zip(*ends, strict=True))
+    return _note(at(f"f{index}.e{number}"), x + side * g.away, y, "wire_text", small, "left" if side > 0 else "right")
 
 
 def _text_edges(g: Geometry, index: int, key: Key) -> str:
@@ -272,15 +272,9 @@ def _text_edges(g: Geometry, index: int, key: Key) -> str:
     down_x = agent[0] + 0.25 * (agent[2] - agent[0]) if target == "prefill" else agent[2] - 0.32 * (agent[2] - agent[0])
     into = (box[0] + box[2]) / 2 - (6 if target == "decode" else 0)
     out = (back[0] + back[2]) / 2 + 8
-    return _thin(down_x, agent[3] + 2, into, box[1] - 3) + _thin(out, back[1] - 2, agent[2] - 0.12 * (agent[2] - agent[0]), agent[3] + 3)
-
-
-def _thin(x0: float, y0: float, x1: float, y1: float) -> str:
-    length = math.hypot(x1 - x0, y1 - y0)
-    ux, uy = (x1 - x0) / length, (y1 - y0) / length
-    bx, by = x1 - 7 * ux, y1 - 7 * uy
-    head = [(bx - 3 * uy, by + 3 * ux), (x1, y1), (bx + 3 * uy, by - 3 * ux)]
-    return f"M{x0:.1f},{y0:.1f}L{bx:.1f},{by:.1f}M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in head) + "Z"
+    return thin_arrow(down_x, agent[3] + 2, into, box[1] - 3) + thin_arrow(
+        out, back[1] - 2, agent[2] - 0.12 * (agent[2] - agent[0]), agent[3] + 3
+    )
 
 
 def _note(text: Spec, x: float, y: float, fill: str, size: int, anchor: str = "center") -> Label:

@@ -89,6 +89,11 @@ def drawn_links(scenario: Scenario, rows: Sequence[LinkRow]) -> list[LinkRow]:
     return sorted(by_speed.values(), key=lambda row: row.bandwidth)
 
 
+def same_speed(row: LinkRow, rows: Sequence[LinkRow]) -> list[str]:
+    """The other links that share a line with one, by their short names."""
+    return [other.short for other in rows if other.id != row.id and _speed(other) == _speed(row)]
+
+
 def _speed(row: LinkRow) -> float:
     return float(f"{row.bandwidth:.2g}")
 

@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from app.charts.marks import disc, line, note, words
-from app.charts.scale import log_axis, time_axis
+from app.charts.scale import log_axis, spread, text_width, time_axis
 from app.charts.spec import Figure, Spec, Table, at, colour, four_digits
 from app.over import Over
 from kvmodel import registry
@@ -32,7 +32,11 @@ SHORT = {
     "tcp": "TCP",
     "transfer-engine": "transfer engine",
 }
-"""Transports at the end of a curve."""
+"""Transports as the key names them."""
+ROW = 16
+"""Pixels between two names."""
+NARROWEST = {False: 544, True: 262}
+"""Pixels that the plot is at least wide in the wide and the narrow layout: names keep their room there."""
 CURVES = 6
 """Most curves in one picture."""
 CLOSE = 0.25
@@ -137,19 +141,28 @@ def _layout(shown: Sequence[Point], reach: Sequence[tuple[float, float]], *, nar
     size = 12 if narrow else 13
     low, high = _span([p.bytes for p in shown] + [b for b, _ in reach if b] or [1e6, 1e9])
     drawn = [(point, *_curve(point, low, high)) for point, _ in curves_of(shown)]
-    ends = [(times[0], _group_name(point)) for point, _, times in drawn]
     fast, slow = _span([p.seconds for p in shown] + [t for _, t in reach if t] + [times[-1] for _, _, times in drawn] or [1e-4, 1.0])
     data: list[Spec] = [line(sizes, four_digits(times), "other", 1.25) for _, sizes, times in drawn]
     data += _markers(shown, [p.seconds for p in shown])
+    ends = [(times[0], _rate_name(point)) for point, _, times in drawn]
+    before = _room(math.log10(high / low), [text for _, text in ends], size, narrow=narrow)
+    axis, key = _bytes_axis(low, high, 4 if narrow else 9), _key(shown, size, narrow=narrow)
+    above = {"xref": "paper", "yref": "paper", "yanchor": "bottom", "align": "left", "yshift": 4}
     layout = {
-        "height": 420,
-        "margin": {"l": 60, "r": 36, "t": 8, "b": 44},
-        "xaxis": {**_bytes_axis(low, high, 4 if narrow else 9), "title": {"text": "bytes moved"}, "fixedrange": True},
+        "height": 420 + ROW * len(key),
+        "margin": {"l": 60, "r": 36, "t": 8 + ROW * len(key), "b": 44},
+        "xaxis": {**axis, "range": [math.log10(low) - before, math.log10(high)], "title": {"text": "bytes moved"}, "fixedrange": True},
         "yaxis": {**time_axis(fast, slow), "fixedrange": True, "showgrid": True},
-        "annotations": _you(size),
+        "annotations": [*_you(size), note("<br>".join(key), 0, 1, "body", size, **above)],
     }
     data.append(_ends(ends, low, (math.log10(slow) - math.log10(fast)) / 368, size))
     return {"data": data, "layout": layout}
+
+
+def _room(decades: float, texts: Sequence[str], size: int, *, narrow: bool) -> float:
+    """Decades that the longest of some names takes before so many of an axis."""
+    pixels = max((text_width(text, size) for text in texts), default=0.0) + 14
+    return decades * pixels / (NARROWEST[narrow] - pixels)
 
 
 def _you(size: int) -> list[Spec]:
@@ -167,18 +180,29 @@ def you_table(over: Over) -> Table:
     }
 
 
-def _group_name(point: Point) -> str:
-    nominal = point.row.nominal or point.transport.usual_bandwidth
-    mark = list(SYMBOLS.values())[sorted(registry.transports()).index(point.transport.id)]
-    return f"{mark} {SHORT.get(point.transport.id, point.transport.id)} {rate_text(nominal)}"
+def _mark(transport: str) -> str:
+    return list(SYMBOLS.values())[sorted(registry.transports()).index(transport)]
+
+
+def _rate_name(point: Point) -> str:
+    return f"{_mark(point.transport.id)} {rate_text(point.row.nominal or point.transport.usual_bandwidth)}"
 
 
 def _ends(ends: Sequence[tuple[float, str]], x: float, per_pixel: float, size: int) -> Spec:
-    placed: list[tuple[float, str]] = []
-    for y, text in ends:
-        if all(abs(math.log10(y) - math.log10(other)) >= 14 * per_pixel for other, _ in placed):
-            placed.append((y, text))
-    return words([x * 1.05] * len(placed), [y for y, _ in placed], [t for _, t in placed], "muted", size, place="top right")
+    """Marks and nominal rates before the curves' starts, where no measurement lies."""
+    placed = sorted(ends, reverse=True)
+    heights = spread([math.log10(y) for y, _ in placed], ROW * per_pixel)
+    return words([x] * len(placed), [10**y for y in heights], [f"{text}\u2002" for _, text in placed], "muted", size, place="middle left")
+
+
+def _key(shown: Sequence[Point], size: int, *, narrow: bool) -> list[str]:
+    """What the marks are, in lines that the plot is wide enough for."""
+    lines: list[str] = []
+    for name in sorted({p.transport.id for p in shown}):
+        word = f"{_mark(name)} {SHORT.get(name, name)}"
+        longer = f"{lines[-1]}\u2003{word}" if lines else word
+        lines[-1:] = [longer] if text_width(longer, size) <= NARROWEST[narrow] else [*lines[-1:], word]
+    return lines
 
 
 def _markers(shown: Sequence[Point], values: Sequence[float]) -> list[Spec]:

@@ -23,6 +23,10 @@ HOW = (
     "Each line is the time one prompt spends on a link; where it meets the dashed line, the handoff costs one decode step. More lanes "
     "move every line down: twice the lanes halve the time of the bytes, not that of posting messages."
 )
+UNNAMED = (
+    "A line without a name is too near to one that has it: point at it to read its link. Links of one bandwidth share a line; the table "
+    "of every link is below."
+)
 HIDING = (
     "Prefill is the yardstick of another question: can sending layer by layer hide the handoff? It can while the wire needs less time "
     "than prefill, below the blue line; above it the wire falls behind, however early it starts."
@@ -58,8 +62,8 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     now = at_value(table, positions, scenario.prompt_tokens)
     own = next(row for row in rows if row.id == scenario.link)
     pinned = pinned_curves(state, positions)
-    curves = critical.critical_figure(own, table, links.drawn_links(scenario, rows), pinned)
-    board.view("critical_view", [curves, yardstick(state, here=True)], now, columns=table)
+    curves = critical.critical_figure(own, table, links.drawn_links(scenario, rows), pinned, rows)
+    board.view("critical_view", [curves, yardstick(state, here=True), block("p", UNNAMED, class_="kv-note")], now, columns=table)
     frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now, second=[offers.hiding_block(state)])
     seconds = {row.id: table[f"c.{row.id}"][positions.index(scenario.prompt_tokens)] for row in rows}
     listed = [

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from app.catalog import VIEWS
 from app.charts import critical, links, ratio
 from app.charts.hiding import Reach, names_text
 from app.charts.spec import fill, used
@@ -74,6 +75,16 @@ def test_labels_at_the_lines_ends_keep_fourteen_pixels():
     heights = sorted(y / (8 / 408) for _, y in kept)
     assert own in [row for row, _ in kept]
     assert min(np.diff(heights)) >= critical.LABEL_GAP
+
+
+def test_every_link_is_named_by_a_line_that_is_pointed_at():
+    o, rows, own, table = critical_view()
+    figure = critical.critical_figure(own, table, links.drawn_links(o.scenario, rows), None, rows)
+    for layout in (figure.wide, figure.narrow):
+        told = "".join(t["hovertemplate"] for t in layout["data"] if "name" in t)
+        assert all(row.name in told or row.short in told for row in rows if row.id != own.id)
+    page = str(VIEWS["critical-length"].at(State()).views["critical_view"]["items"])
+    assert critical_length.UNNAMED in page
 
 
 def test_the_ratio_is_flat_until_attention_outgrows_the_bytes():

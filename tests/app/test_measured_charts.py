@@ -1,10 +1,12 @@
 """The measured view as values: every published transfer, the model's curves and what is left between them."""
 
 import math
+from itertools import pairwise
 
 import pytest
 
 from app.charts import measured, measured_rows
+from app.charts.scale import text_width
 from app.charts.spec import fill, used
 from app.over import evaluate_over
 from app.palette import LIGHT
@@ -50,6 +52,22 @@ def test_curves_pass_where_the_model_puts_the_points():
     for p in SHOWN:
         near = min(range(len(line["x"])), key=lambda i: abs(math.log(line["x"][i] / p.bytes)))
         assert line["y"][near] == pytest.approx(p.modelled, rel=0.35)
+
+
+@pytest.mark.parametrize("shown", [SHOWN, measured.kept("ib-ndr-400", "all"), measured.points()])
+def test_names_of_curves_stand_apart_before_every_line_and_mark(shown):
+    figure = measured.measured_figure(shown, reach_of(Scenario()))
+    for layout, narrow in ((figure.wide, False), (figure.narrow, True)):
+        names = next(t for t in layout["data"] if t.get("mode") == "text")
+        first = min(x for t in layout["data"] if t.get("mode") in ("lines", "markers") for x in t["x"])
+        low, high = layout["layout"]["xaxis"]["range"]
+        pixels = (math.log10(first) - low) / (high - low) * measured.NARROWEST[narrow]
+        assert {*names["x"]} == {first}
+        assert pixels > max(text_width(text, 12 if narrow else 13) for text in names["text"])
+        per_pixel = (layout["layout"]["yaxis"]["range"][1] - layout["layout"]["yaxis"]["range"][0]) / 368
+        assert all(math.log10(a / b) >= 0.999 * measured.ROW * per_pixel for a, b in pairwise(names["y"]))
+        key = layout["layout"]["annotations"][-1]["text"]
+        assert all(measured.SHORT.get(p.transport.id, p.transport.id) in key for p in shown)
 
 
 def test_you_stand_at_your_bytes_and_time():

@@ -10,7 +10,7 @@ import pytest
 
 from app.behind import behind
 from app.catalog import CHARTS, VIEWS, find_chart
-from app.charts.flow import MAX_EDGE
+from app.charts.flow import GEOMETRY
 from app.charts.interconnects import COLUMNS, HEAD, drawn_links, row_height
 from app.charts.pins import points
 from app.charts.turn import turn_rows
@@ -118,7 +118,7 @@ def test_lines_of_the_pinned_scenario_are_its_own():
     for figure, curve in ((drawn("pipelining", STATE), line), (drawn("congestion", STATE), shared)):
         low, high = figure["layout"]["yaxis"]["range"]
         assert 10**low <= min(v for v in curve["y"] if v) <= max(v for v in curve["y"] if v) <= 10**high
-        assert "\u2002pin" in [text for t in figure["data"] if t.get("mode") == "text" for text in t["text"]]
+        assert "pin" in [text.strip("\u2002") for t in figure["data"] if t.get("mode") == "text" for text in t["text"]]
 
 
 def test_layers_of_the_pin_stand_to_the_scale_of_those_of_now():
@@ -142,11 +142,11 @@ def test_stairs_pass_where_the_pinned_handoff_takes_a_decode_step():
     assert "pin" not in str([t["text"] for t in drawn("interconnects", STATE)["data"] if t.get("mode") == "text"])
 
 
-def test_arrows_of_a_pinned_turn_are_as_wide_as_their_bytes_beside_those_of_now():
+def test_arrows_of_a_pinned_turn_are_to_the_scale_of_those_of_now():
     state = pinned("", "kv_dtype=fp8")
     recompute = outlines(drawn("flow", state)).split("Z")[0]
     (_, first), *_, (_, last) = [(float(x), float(y)) for x, y in re.findall(r"([\d.]+),([\d.]+)", recompute)]
-    assert abs(first - last) == pytest.approx(MAX_EDGE / 2, abs=0.2)  # half the bytes of the widest arrow
+    assert abs(first - last) == pytest.approx(GEOMETRY["w"].most / 2 ** (1 / 3), abs=0.2)  # half the bytes of the widest arrow
     assert outlines(drawn("flow", pinned("", "defaults"))) == "M0,0Z"
     [row] = turn_rows(state.pin, "delta_tokens", (2000,))
     texts = drawn("flow", state)["data"][0]["text"]

@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -26,16 +27,24 @@ def turn_rows(**fields):
     return values, turn.turn_rows(state, "delta_tokens", values)
 
 
-def test_edges_are_as_wide_as_their_bytes():
+def test_edges_of_eight_times_the_bytes_are_twice_as_wide_and_small_ones_differ():
     values, rows = turn_rows()
     row = rows[values.index(2_000)]
     geometry = flow.GEOMETRY["w"]
     largest = row.by_key["recompute", True].wire_bytes
     wide = flow._arrow(geometry, 0, "prefill", "decode", 1.0)
-    assert arrow_width(wide) == pytest.approx(flow.MAX_EDGE, abs=0.2)
+    assert arrow_width(wide) == pytest.approx(geometry.most, abs=0.2)
     pulled = next(e.bytes for e in row.by_key["pull-back", True].edges if e.source == "prefill")
     thin = flow._arrow(geometry, 1, "prefill", "decode", pulled / largest)
-    assert arrow_width(thin) == pytest.approx(max(flow.MIN_EDGE, pulled / largest * flow.MAX_EDGE), abs=0.2)
+    assert arrow_width(thin) == pytest.approx((pulled / largest) ** (1 / 3) * geometry.most, abs=0.2)
+    assert flow.edge_width(geometry, 1 / 8) == pytest.approx(geometry.most / 2)
+    state = State(Scenario(model="qwen3-235b-a22b"), Turn(history_tokens=150_000, delta_tokens=900, generated_tokens=250))
+    [row] = turn.turn_rows(state, "delta_tokens", (900,))
+    moved = sorted({e.bytes for key in turn.DRAWN for e in row.by_key[key].edges if e.bytes})
+    for one in flow.GEOMETRY.values():
+        widths = [flow.edge_width(one, b / flow.largest_edge(row)) for b in moved]
+        assert all(b / a >= 1.2 for a, b in pairwise(widths))
+        assert flow.MIN_EDGE < widths[0] < widths[-1] == one.most
 
 
 def arrow_width(path):

@@ -13,7 +13,7 @@ from kvmodel.display import bytes_text
 
 
 def flow_pin_table(pinned: TurnRow, rows: Sequence[TurnRow]) -> Table:
-    """Outlines of the pinned turn's arrows where they are others, as wide as their bytes beside those of each row."""
+    """Outlines of the pinned turn's arrows where they are others, to the scale of those of each row."""
     most = [max(largest_edge(row), largest_edge(pinned)) for row in rows]
     return {
         f"{prefix}.pin_edges": [edges_path(g, pinned, largest, row) for largest, row in zip(most, rows, strict=True)]
