@@ -298,10 +298,10 @@ class View {
     node.replaceChildren(said);
   }
 
-  // Measurements ask when a move has been painted: after the frame that follows its drawing.
+  // Measurements ask when a move has been painted: when the frame after its drawing begins, before what else is drawn in that.
   probe(charts, spent = 0) {
     const { slider, at } = this.current ?? { slider: this.data.main, at: -1 };
-    if (globalThis.liveviewProbe) requestAnimationFrame(() => globalThis.liveviewProbe?.push(["painted", performance.now(), slider, at, charts, spent]));
+    if (globalThis.liveviewProbe) requestAnimationFrame(() => globalThis.liveviewProbe?.push(["painted", globalThis.liveviewFrame ?? performance.now(), slider, at, charts, spent]));
   }
 
   close() {

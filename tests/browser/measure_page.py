@@ -26,6 +26,8 @@ ARGS = [
 ]
 VIEWS = ("/", "/?overlap=layer", "/critical-length", "/next-turn", "/wire", "/weighs", "/interconnects", "/sensitivity", "/matrices")
 CHART = ".liveview-chart .main-svg"
+FRAMES = "if (!globalThis.liveviewFrame) { const began = () => { globalThis.liveviewFrame = performance.now(); requestAnimationFrame(began); }; began(); }"
+"""Notes when each frame begins: what was drawn in the one before is then painted, whatever else this one draws."""
 
 
 def percentile(values: list[float], share: float) -> float:
@@ -58,6 +60,7 @@ def drag(page: Page, key: str, moves: int = 60) -> tuple[list[float], list[float
     y = box["y"] + box["height"] / 2
     x = box["x"] + box["width"] / 2
     page.evaluate("globalThis.liveviewProbe = []")
+    page.evaluate(FRAMES)
     page.mouse.move(x, y)
     page.mouse.down()
     left, right = rail["x"] + 20, rail["x"] + rail["width"] - 20
