@@ -26,7 +26,10 @@ ARGS = [
 ]
 VIEWS = ("/", "/?overlap=layer", "/critical-length", "/next-turn", "/wire", "/weighs", "/interconnects", "/sensitivity", "/matrices")
 CHART = ".liveview-chart .main-svg"
-FRAMES = "if (!globalThis.liveviewFrame) { const began = () => { globalThis.liveviewFrame = performance.now(); requestAnimationFrame(began); }; began(); }"
+FRAMES = """if (!globalThis.liveviewFrame) {
+  const began = () => { globalThis.liveviewFrame = performance.now(); requestAnimationFrame(began); };
+  began();
+}"""
 """Notes when each frame begins: what was drawn in the one before is then painted, whatever else this one draws."""
 
 
