@@ -67,7 +67,7 @@ def test_a_value_typed_into_the_table_changes_the_answer_and_is_named(visit):
     edit(one, "num_key_value_heads", "8")
     assert "73,728" in one.answer()
     assert [text for text in notices(one) if text.startswith("Changed")] == ["Changed: num_hidden_layers is 18; the file says 36."]
-    one.page.locator("h1 .kv-open").click()
+    one.page.locator("h1 .kv-open").first.click()
     one.page.locator(".kv-explained").get_by_text("Halve it").wait_for()
     assert one.errors == []
 
