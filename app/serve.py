@@ -93,7 +93,7 @@ class Host:
             *ROUTES,
         ]
         self.page: ASGIApp = page
-        packed = Packed(GZipMiddleware(Router(routes, default=page), minimum_size=1_000), _version)
+        packed = Packed(GZipMiddleware(Router(routes, default=page, redirect_slashes=False), minimum_size=1_000), _version)
         self.sessions = Sessions(packed, asked, str(MAIN), lambda session: get_instance().is_active_session(session))
         views = frozenset((*VIEWS, TEXT_ONLY.strip("/")))
         self.whole = log.Requests(Secure(Deadlines(Limit(self.sessions, asked), asked), asked), views, frozenset(CHARTS))

@@ -7,13 +7,21 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.catalog import TITLES
 from app.chunks import late_scripts
 from app.hosting.headers import page_policy
+from app.hosting.wire import path_of, reply, small_page, without
 from app.live import STATIC, plotly_url, version_of
 
 DESCRIPTION = "What moving the KV cache from prefill to decode costs in disaggregated LLM serving: bytes, time, and when it matters."
 TEXT_ONLY = "/method"
 """Path of the view without charts."""
+PAGES = frozenset(("", *TITLES))
+"""Paths of the views, without slashes around them."""
+NO_PAGE = small_page(
+    "Nothing is here",
+    'No view has this address. <a href="/">The explorer</a> begins with one request; a chart is at <code>/embed/NAME.html</code>.',
+)
 SCRIPTS = ("liveview.js", "ahead.js", "share.js", "explain.js", "open.js")
 RULES = f"app/static/page.css?v={version_of(STATIC / 'page.css')}"
 """Address of the rules of the page, which stand there before its elements do: what comes late finds its place kept."""
@@ -51,12 +59,19 @@ class Shell:
         if scope["type"] != "http" or scope["method"] != "GET":
             await self.app(scope, receive, send)
             return
+        is_page = path_of(scope).strip("/") in PAGES
         start: dict[str, Any] = {}
         body = bytearray()
 
         async def complete(message: Message) -> None:
             if message["type"] == "http.response.start" and _is_html(message):
                 start.update(message)
+                return
+            if start and not is_page:
+                # Streamlit answers every address with its page, which then asks for its scripts below that address.
+                if not message.get("more_body"):
+                    for part in reply(404, NO_PAGE, kind="text/html; charset=utf-8"):
+                        await send(part)
                 return
             if not start:
                 await send(message)
@@ -76,15 +91,8 @@ class Shell:
             await send({**start, "headers": headers})
             await send({"type": "http.response.body", "body": page})
 
-        await self.app(_plain_html(scope), receive, complete)
-
-
-def _plain_html(scope: Scope) -> Scope:
-    """The request without its offer to take compressed bytes, if it is one for a page."""
-    headers = scope["headers"]
-    if not any(name == b"accept" and b"text/html" in value for name, value in headers):
-        return scope
-    return {**scope, "headers": [(name, value) for name, value in headers if name != b"accept-encoding"]}
+        plain = {**scope, "headers": without(scope["headers"], b"accept-encoding")} if is_page else scope
+        await self.app(plain, receive, complete)
 
 
 def _is_html(message: Message) -> bool:

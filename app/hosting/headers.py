@@ -7,13 +7,13 @@ import re
 from base64 import b64encode
 from functools import lru_cache
 from hashlib import sha256
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.hosting.address import is_answered
 from app.hosting.settings import Settings
-from app.hosting.wire import Headers, path_of, reply, without
+from app.hosting.wire import Headers, header_of, path_of, reply, without
 
 _INLINE = re.compile(rb"<script(?![^>]*\bsrc=)(?![^>]*application/json)[^>]*>(.*?)</script>", re.DOTALL)
 _CLOSED = "default-src 'none'; base-uri 'none'; form-action 'none'; "
@@ -28,6 +28,7 @@ ALWAYS = [
     (b"referrer-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=(), browsing-topics=()"),
 ]
+_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _CLOSED_PATHS = ("/_stcore/metrics", "/_stcore/agent/", "/_stcore/script-health-check")
 """Streamlit's own routes that no reader needs: counters, and an interface for programs."""
 MAX_TARGET = 10_000
@@ -59,6 +60,17 @@ def may_be_framed(scope: Scope, settings: Settings) -> str:
     return settings.frame_ancestors if embedded else settings.page_frame_ancestors
 
 
+def is_own_page(headers: Headers, settings: Settings) -> bool:
+    """Whether a websocket is opened by the page itself: by its host, by its public address, on this machine, or by no browser."""
+    origin = header_of(headers, b"origin")
+    try:
+        asked = urlsplit(origin)
+    except ValueError:
+        return False
+    own = {header_of(headers, b"host"), urlsplit(settings.public_url).netloc} - {""}
+    return not origin or asked.netloc in own or asked.hostname in _THIS_MACHINE
+
+
 def secured(headers: Headers, ancestors: str) -> list[tuple[bytes, bytes]]:
     """An answer's headers with the others put in; its own policy, if it has one, is kept."""
     own = next((value for name, value in headers if name.lower() == b"content-security-policy"), _PLAIN.encode())
@@ -75,8 +87,11 @@ class Secure:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
-        if scope["type"] == "websocket" and not is_answered(scope["headers"], self.settings):
-            await send({"type": "websocket.close", "code": 1008})
+        if scope["type"] == "websocket":
+            known = is_answered(scope["headers"], self.settings) and is_own_page(scope["headers"], self.settings)
+            # Without the origin, which is checked: Streamlit would ask a server outside for this machine's address to check it.
+            inside = {**scope, "headers": without(scope["headers"], b"origin")}
+            await (self.app(inside, receive, send) if known else send({"type": "websocket.close", "code": 1008}))
         elif scope["type"] == "http":
             await self._http(scope, receive, send)
         else:

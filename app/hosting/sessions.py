@@ -20,6 +20,8 @@ FULL = 1013
 GONE = 4001
 """Code that closes the websocket of a reader who comes back to a session that is no more: it was away for long, or in a process
 that has ended. What the browser holds is then older than its address; `shell.js` loads the page anew, which reads that."""
+NOT_BINARY = 1003
+"""Code that closes the websocket of who sends text: a session's messages are binary."""
 _ASSETS = (
     "/static/",
     "/app/static/",
@@ -117,7 +119,11 @@ class Sessions:
             if asked and not self.lives(asked):
                 await send({"type": "websocket.close", "code": GONE, "reason": "The session has ended."})
                 return {"type": "websocket.disconnect", "code": GONE}
-            return await receive()
+            message = await receive()
+            if message["type"] == "websocket.receive" and message.get("bytes") is None:
+                await send({"type": "websocket.close", "code": NOT_BINARY, "reason": "Binary messages only."})
+                return {"type": "websocket.disconnect", "code": NOT_BINARY}
+            return message
 
         place = place_of(scope)
         self.open += 1

@@ -370,8 +370,8 @@ function dragged(to) {
   bus.dispatchEvent(new CustomEvent("move", { detail: to }));
 }
 
-// The page is there once what stands above its controls is: these may be drawn after the tables came.
-const ABOVE = ".st-key-answer_view, .st-key-notices_view, .st-key-pinned_view";
+// The page is there once what stands above its controls is, and the sliders' heads: these may be drawn after the tables came.
+const ABOVE = '.st-key-answer_view, .st-key-notices_view, .st-key-pinned_view, [class*="st-key-head_view_"]';
 function revealed(until = performance.now() + 5_000) {
   const there = [...document.querySelectorAll(ABOVE)].every(node => node.querySelector(".liveview")?.firstChild);
   if (there || performance.now() > until) document.documentElement.classList.add("kv-loaded");

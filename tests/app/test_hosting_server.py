@@ -1,5 +1,7 @@
 """A real page under attack: frames that are none, paths that lead out, requests that are too large."""
 
+import asyncio
+import gzip
 import json
 import random
 import time
@@ -11,6 +13,8 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from app.files import MAX_QUERY
+from app.hosting.headers import Secure
+from app.hosting.settings import Settings
 from app.hosting.wire import STREAM
 from tests.app.attack import ask, drained, id_of, nothing_of_the_machine, raw, session
 from tests.page_server import page_server
@@ -161,9 +165,60 @@ def test_parameters_are_bounded(place, path, status):
     nothing_of_the_machine(content)
 
 
-def test_a_foreign_origin_gets_no_session(place):
-    with pytest.raises(InvalidStatus, match="403"), session(place, origin="https://evil.example"):
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://[::1"])
+def test_a_foreign_origin_gets_no_session(place, origin):
+    with pytest.raises(InvalidStatus, match="403"), session(place, origin=origin):
         pass
+
+
+def test_whose_origin_it_is_is_not_asked_outside():
+    """Streamlit would ask an outside server for this machine's address on each foreign origin, and wait for it."""
+    seen = []
+
+    async def app(scope, _, send):
+        seen.append(dict(scope["headers"]))
+        await send({"type": "websocket.close", "code": 1000})
+
+    async def told(headers):
+        said = []
+
+        async def send(message):
+            said.append(message["code"])
+
+        whole = [(name.encode(), value.encode()) for name, value in headers.items()]
+        await Secure(app, Settings(public_url="https://kv.example/x"))({"type": "websocket", "headers": whole, "path": STREAM}, None, send)
+        return said
+
+    for origin, code in (
+        ("https://evil.example", 1008), ("null", 1008), ("https://kv.example", 1000), ("http://here:1", 1000), ("http://localhost:3", 1000),
+    ):  # fmt: skip
+        assert asyncio.run(told({"host": "here:1", "origin": origin})) == [code], origin
+    assert asyncio.run(told({"host": "here:1"})) == [1000]
+    assert seen == [{b"host": b"here:1"}] * 4
+
+
+@pytest.mark.parametrize("asked", [{}, {"accept_encoding": "gzip"}, {"accept": "text/html", "accept_encoding": "gzip"}])
+def test_only_a_view_is_answered_with_the_page(place, asked):
+    for path in ("/robots.txt", "/favicon.ico", "/.git/config", "/embed/wire", "/embed", "/static/none.js", "/%", "/_stcore/stream"):
+        reply, content = ask(place, "GET", path, **asked)
+        assert reply.status in (404, 405), path
+        nothing_of_the_machine(content)
+    for path in ("/embed/", "/healthz/", "/wire/"):
+        assert ask(place, "GET", path, **asked)[0].headers["location"] == path.rstrip("/")
+    for path in ("/", "/wire", "/method"):
+        reply, content = ask(place, "GET", path, **asked)
+        assert reply.status == 200
+        packed = reply.headers["content-encoding"] == "gzip"
+        assert packed == bool(asked)
+        assert b"<title>KV handoff explorer</title>" in (gzip.decompress(content) if packed else content)
+
+
+def test_text_in_a_session_closes_it_and_is_no_fault(place, log):
+    with session(place) as one:
+        one.send("hello")
+        assert drained(one)[1] == 1003
+    time.sleep(0.1)
+    assert "KeyError" not in log.read_text()
 
 
 def test_the_log_of_all_this_is_json_without_a_reader_s_data(place, log):
