@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 from streamlit.runtime import get_instance
 
 from app import ahead, explaining
-from app.catalog import CHARTS, VIEWS
+from app.catalog import CHARTS
 from app.files import ROUTES
 from app.hosting import log
 from app.hosting.deadlines import Deadlines, Protocol
@@ -33,7 +33,7 @@ from app.hosting.sessions import Sessions
 from app.hosting.settings import Settings, settings
 from app.hosting.sockets import FastDeflate
 from app.live import STATIC, version_of
-from app.shell import TEXT_ONLY, Shell
+from app.shell import PAGES, Shell
 
 SWITCH_SECONDS = 0.0005
 """How long a script may keep the thread that sends its messages waiting; Python's default is ten times longer."""
@@ -95,8 +95,7 @@ class Host:
         self.page: ASGIApp = page
         packed = Packed(GZipMiddleware(Router(routes, default=page, redirect_slashes=False), minimum_size=1_000), _version)
         self.sessions = Sessions(packed, asked, str(MAIN), lambda session: get_instance().is_active_session(session))
-        views = frozenset((*VIEWS, TEXT_ONLY.strip("/")))
-        self.whole = log.Requests(Secure(Deadlines(Limit(self.sessions, asked), asked), asked), views, frozenset(CHARTS))
+        self.whole = log.Requests(Secure(Deadlines(Limit(self.sessions, asked), asked), asked), PAGES - {""}, frozenset(CHARTS))
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve a request, a session, or the server's start and end."""

@@ -22,7 +22,7 @@ WORDS = {
     "TPOT": "Time per output token: the mean of the decode steps of a request.",
 }
 """Terms and what they mean, in a sentence."""
-_FOUND = re.compile(rf"\b({'|'.join(sorted(WORDS, key=len, reverse=True))})(?=s?\b)")
+_FOUND = re.compile(rf"\b({'|'.join(sorted(WORDS, key=len, reverse=True))})s?\b")
 
 
 def explained_words(text: str, *words: str) -> list[Any]:
@@ -35,8 +35,6 @@ def explained_words(text: str, *words: str) -> list[Any]:
         if word in said or (words and word not in words):
             continue
         said.add(word)
-        rest_of = re.match(r"s?", text[found.end() :])
-        shown = word + (rest_of[0] if rest_of else "")
-        parts += [text[rest : found.start()], {"tag": "abbr", "title": WORDS[word], "children": [shown]}]
-        rest = found.start() + len(shown)
+        parts += [text[rest : found.start()], {"tag": "abbr", "title": WORDS[word], "children": [found[0]]}]
+        rest = found.end()
     return [part for part in [*parts, text[rest:]] if part != ""]

@@ -12,6 +12,7 @@ from kvmodel import Scenario, evaluate
 from kvmodel.capacity import decode_memory, prefill_memory
 from kvmodel.display import NARROW_SPACE
 from kvmodel.evaluate import amounts_of
+from kvmodel.parameters import model_parameters
 from kvmodel.plan import plan_of
 from kvmodel.reason import reason_of
 from kvmodel.registry import accelerators, models
@@ -108,8 +109,8 @@ def test_a_sentence_is_short_ends_once_and_colours_one_quantity(scenario: Scenar
 
 
 LONG = sorted(models(), key=lambda name: (-len(models()[name].name), name))[:12]
-"""Models of the longest names; those of the most weight are the last of `HEAVY`."""
-HEAVY = sorted(models(), key=lambda name: (sum(g.count for g in models()[name].groups), name))[-12:]
+HEAVY = sorted(models(), key=lambda name: model_parameters(models()[name]).total)[-12:]
+"""Models of the longest names, and those of the most weights."""
 
 
 @pytest.mark.parametrize("accelerator", sorted(accelerators()))

@@ -114,18 +114,23 @@ def way_text(scenario: Scenario) -> str:
 
 def whose_text(scenario: Scenario) -> str:
     """Whether the engine sends so by itself; nothing of the ideal one, which is no program."""
+    return _whose(scenario, "as {} does")
+
+
+def whose_sentence(scenario: Scenario) -> str:
+    """The same as a sentence of its own."""
+    said = _whose(scenario, "So does {}")
+    return said and f"{said}."
+
+
+def _whose(scenario: Scenario, so: str) -> str:
+    """Who sends so, in words with a place for the name, or how the engine sends by itself."""
     engine, overlap = registry.engines()[scenario.engine], plan_of(sent_ahead(scenario)).overlap
     if scenario.engine == "ideal":
         return ""
     if engine.overlap == overlap:
-        return f"as {engine.name} does"
+        return so.format(engine.name)
     return f"{engine.name} itself sends {WHOLE if engine.overlap == 'serial' else WAYS[engine.overlap]}"
-
-
-def sentence(whose: str) -> str:
-    """That in a sentence of its own."""
-    said = f"So does {whose.removeprefix('as ').removesuffix(' does')}" if whose.startswith("as ") else whose
-    return f"{said}."
 
 
 def names_text(reach: Reach, tokens: int) -> str:

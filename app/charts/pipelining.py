@@ -97,7 +97,8 @@ def _layout(table: Table, overlaps: Sequence[str], own: str, width: int, pinned:
     gaps = [v or None for v in four_digits(pinned)]
     values = [v for column in (*(table[f"p.{o}"] for o in overlaps), gaps) for v in column if v] or [1e-3]
     low, high = 10.0 ** math.floor(math.log10(min(values))), 10.0 ** math.ceil(math.log10(max(values)) + 1e-9)
-    data = [_curve(o, o == own) for o in sorted(overlaps, key=lambda o: o == own) if o not in never_waits(table, overlaps)]
+    never = never_waits(table, overlaps)
+    data = [_curve(o, o == own) for o in sorted(overlaps, key=lambda o: o == own) if o not in never]
     data += [_pinned_line(tokens, gaps)] if pinned else []
     curves = {**{o: table[f"p.{o}"] for o in overlaps}, **({"pin": gaps} if pinned else {})}
     across = math.log10(tokens[-1] / tokens[0]) / (width - MARGINS["l"] - MARGINS["r"] - LEADER)

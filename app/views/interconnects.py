@@ -47,8 +47,8 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
 
 def second_block(state: State) -> dict[str, Any]:
     """The line below the answer: whose way of sending it is, what another engine would make of it, and what one decode step carries."""
-    whose, offer = hiding.whose_text(state.scenario), offers.hiding_offer(state, after=". ")
-    return block("p", f"{hiding.sentence(whose)} " if whose else "", *offer, at("i.carries"), ".", class_="kv-second")
+    whose, offer = hiding.whose_sentence(state.scenario), offers.hiding_offer(state, after=". ")
+    return block("p", f"{whose} " if whose else "", *offer, at("i.carries"), ".", class_="kv-second")
 
 
 def _cells(state: State) -> Figure:

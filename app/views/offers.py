@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from kvmodel.dtypes import BYTES_PER_ELEMENT
 from kvmodel.errors import KvModelError
 from kvmodel.evaluate import sweep
 from kvmodel.plan import plan_of
+from kvmodel.results import Evaluation
 from kvmodel.scenario import Scenario
 
 OTHER = "vllm-nixl"
@@ -37,13 +38,22 @@ def engine_offer(state: State) -> list[dict[str, Any]]:
 
 def other_engine(scenario: Scenario) -> Scenario | None:
     """The scenario under an engine that has costs of its own; None where it has them already, or where that engine cannot."""
-    if scenario.engine != "ideal":
-        return None
+    return _tried(scenario, engine=OTHER) if scenario.engine == "ideal" else None
+
+
+def _tried(scenario: Scenario, **changes: Any) -> Scenario | None:
+    """The scenario with a change; None where engines refuse it."""
     try:
-        other = scenario.with_changes(engine=OTHER)
+        other = scenario.with_changes(**changes)
         return None if plan_of(other).refusal else other
     except KvModelError:
         return None
+
+
+def _swept(over: Over, other: Scenario, read: Callable[[Evaluation], Any]) -> list[Any]:
+    """What one reads of another scenario at each of a slider's positions."""
+    found = read(sweep(other, **{over.field: np.asarray(over.values)}))
+    return np.broadcast_to(found, len(over.values)).tolist()
 
 
 def other_table(over: Over) -> Table:
@@ -51,9 +61,9 @@ def other_table(over: Over) -> Table:
     other = other_engine(over.scenario)
     if other is None:
         return {}
-    waits = np.broadcast_to(sweep(other, **{over.field: np.asarray(over.values)}).gap_seconds, len(over.values))
+    waits = _swept(over, other, lambda e: e.gap_seconds)
     so = "" if plan_of(other).overlap == plan_of(other).engine.overlap else ", if it sent so,"
-    return worded(other, [f"decode waits {time_text(v)}" for v in waits.tolist()], so)
+    return worded(other, [f"decode waits {time_text(v)}" for v in waits], so)
 
 
 def worded(other: Scenario, said: Sequence[str], so: str = "") -> Table:
@@ -63,14 +73,10 @@ def worded(other: Scenario, said: Sequence[str], so: str = "") -> Table:
 
 def other_format(scenario: Scenario) -> Scenario | None:
     """The scenario with its cache in the model's own format, or in fp8 where it is in that; None where it cannot be, or is no less."""
-    plan = plan_of(scenario)
-    try:
-        own = plan_of(scenario, kv_dtype="auto", wire_dtype="same").kv_dtype
-        wanted = "auto" if own != plan.kv_dtype else "fp8" if BYTES_PER_ELEMENT[own] > 1 else ""
-        other = scenario.with_changes(kv_dtype=wanted) if wanted else None
-        return None if other is None or plan_of(other).refusal else other
-    except KvModelError:
-        return None
+    own = plan_of(scenario, kv_dtype="auto", wire_dtype="same").kv_dtype
+    if own != plan_of(scenario).kv_dtype:
+        return _tried(scenario, kv_dtype="auto")
+    return _tried(scenario, kv_dtype="fp8") if BYTES_PER_ELEMENT[own] > 1 else None
 
 
 def format_table(over: Over) -> Table:
@@ -78,14 +84,12 @@ def format_table(over: Over) -> Table:
     other = other_format(over.scenario)
     if other is None:
         return {}
-    found, name = sweep(other, **{over.field: np.asarray(over.values)}), plan_of(other).kv_dtype
-    gaps, fits = (np.broadcast_to(v, len(over.values)).tolist() for v in (found.gap_seconds, found.memory.decode.batch_fits))
-    held = [
-        f"{count_text(fit)} request{'' if fit == 1 else 's'}, not {count_text(row.memory.decode.batch_fits)}"
-        for fit, row in zip(fits, over.rows, strict=True)
-    ]
-    told = [f"the handoff would add {time_text(gap)} and decode would hold {fit}" for gap, fit in zip(gaps, held, strict=True)]
-    return {"f.said": [f"In {name} {one}" for one in told]}
+    gaps, fits = _swept(over, other, lambda e: e.gap_seconds), _swept(over, other, lambda e: e.memory.decode.batch_fits)
+    head, said = f"In {plan_of(other).kv_dtype} the handoff would add", []
+    for gap, fit, row in zip(gaps, fits, over.rows, strict=True):
+        held = f"{count_text(fit)} request{'' if fit == 1 else 's'}, not {count_text(row.memory.decode.batch_fits)}"
+        said.append(f"{head} {time_text(gap)} and decode would hold {held}")
+    return {"f.said": said}
 
 
 def format_blocks(state: State) -> list[dict[str, Any]]:
@@ -93,9 +97,7 @@ def format_blocks(state: State) -> list[dict[str, Any]]:
     other = other_format(state.scenario)
     if other is None:
         return []
-    said = at("f.said")
-    if not state.is_own():
-        said = block("a", said, href=f"?{state.applied(kv_dtype=other.kv_dtype).query()}", title=applies_text(state))
+    said = _applied(state, at("f.said"), kv_dtype=other.kv_dtype)
     chosen = " kv-format-chosen" * (other.kv_dtype == "auto")
     return [block("p", said, ".", class_=f"kv-note kv-format{chosen} kv-page-only")]
 
@@ -111,8 +113,7 @@ def hiding_offer(state: State, *, before: str = "", after: str = "") -> list[Any
     """On which links with the other engine, a link to it, between some signs."""
     if other_engine(state.scenario) is None:
         return []
-    shown = at("h.other") if state.is_own() else _applied(state, at("h.other"))
-    return [block("span", before, shown, after, class_="kv-page-only")]
+    return [block("span", before, _applied(state, at("h.other"), engine=OTHER), after, class_="kv-page-only")]
 
 
 def hiding_table(scenario: Scenario, name: str, values: tuple[int, ...]) -> Table:
@@ -125,11 +126,12 @@ def other_offer(state: State) -> list[dict[str, Any]]:
     other = other_engine(state.scenario)
     if other is None or state.is_own():
         return []
-    return [block("span", "; ", _applied(state, at("o.said")), class_="kv-page-only")]
+    return [block("span", "; ", _applied(state, at("o.said"), engine=OTHER), class_="kv-page-only")]
 
 
-def _applied(state: State, said: Any) -> dict[str, Any]:
-    return block("a", said, href=f"?{state.applied(engine=OTHER).query()}", title=applies_text(state))
+def _applied(state: State, said: Any, **changes: Any) -> Any:
+    """Words that lead to the scenario with a change, beside what was; words alone where no link carries its model."""
+    return said if state.is_own() else block("a", said, href=f"?{state.applied(**changes).query()}", title=applies_text(state))
 
 
 def model_offer(state: State, slider: str) -> list[dict[str, Any]]:
