@@ -1,0 +1,48 @@
+"""Every view as a person first sees it, in Chromium: its answer, nothing wrong, nothing that axe finds."""
+
+from urllib.parse import urlparse
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+VIEWS = {
+    "/": "The handoff adds 53.7",
+    "/critical-length": "On InfiniBand NDR 400",
+    "/next-turn": "Pull back takes 157",
+    "/wire": "Decode waits 53.7",
+    "/interconnects": "Sent layer by layer, prefill hides 8,192 tokens on Ethernet 100 or faster",
+    "/sensitivity": "Prompt length moves the first token most, −19",
+    "/matrices": "Of everything one layer computes, only K and V cross",
+    "/measured": "The model is within 25",
+    "/weighs": "A prompt of 8,192 tokens weighs 2.68",
+}
+THEMES = ("light", "dark")
+NAMELESS = "[...document.querySelectorAll('.liveview-chart')].filter(n => n.getAttribute('role') !== 'img' || !n.ariaLabel).length"
+UNFOLDED = "[...document.querySelectorAll('[data-testid=stMainBlockContainer] details')].filter(n => n.open).length"
+
+
+@pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (1280, "light")])
+@pytest.mark.parametrize("view", [*VIEWS, "/method"])
+def test_each_view_opens_cold_without_an_error_or_an_overflow(visit, view, width, theme):
+    one = visit(width=width, theme=theme).open(view, charts=view != "/method")
+    assert one.answer().startswith(VIEWS.get(view, "How the numbers are made"))
+    assert one.errors == []
+    assert one.page.evaluate("document.documentElement.scrollWidth") <= width
+    clipped = one.page.evaluate(
+        "[...document.querySelectorAll('.liveview-chart')].filter(n => n.scrollWidth > n.clientWidth + 1).map(n => n.className)"
+    )
+    assert clipped == []
+    assert one.page.evaluate(NAMELESS) == 0
+    assert one.page.evaluate(UNFOLDED) == 0
+    assert {urlparse(url).hostname for url in one.requests if url.startswith("http")} == {"127.0.0.1"}
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("view", [*VIEWS, "/method"])
+def test_axe_finds_nothing(visit, view, theme):
+    from axe_playwright_python.sync_playwright import Axe
+
+    one = visit(theme=theme).open(view, charts=view != "/method")
+    found = Axe().run(one.page).response["violations"]
+    assert [(v["id"], node["html"][:200]) for v in found for node in v["nodes"]] == []
