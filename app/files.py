@@ -18,7 +18,7 @@ from app.hosting.headers import chart_policy
 from app.hosting.kept import Body, Kept, TooBusyError
 from app.hosting.packed import MINUTES, YEAR
 from app.hosting.settings import settings
-from app.state import State, from_link
+from app.state import State, bad_value, from_link
 from kvmodel.errors import KvModelError
 
 MAX_QUERY = 4_000
@@ -33,9 +33,12 @@ def _state(request: Request) -> State:
     return from_link(dict(request.query_params))
 
 
-def _theme(request: Request) -> str:
+def _theme(request: Request) -> tuple[str, tuple[str, ...]]:
+    """The theme asked for; the reader's own where there is none of that name, with a note."""
     asked = request.query_params.get("theme", "auto")
-    return asked if asked in THEMES else "auto"
+    if asked in THEMES:
+        return asked, ()
+    return "auto", (bad_value("theme", asked, f"allowed: {', '.join(THEMES)}", "auto"),)
 
 
 @lru_cache(maxsize=256)
@@ -75,7 +78,8 @@ async def _reply(request: Request, name: str, kind: str, *, shared: bool) -> Res
 
     def made() -> Body:
         state = _state(request)
-        plain = content(name, kind, state.query(), _theme(request), explorer, state.notes, shared=shared)
+        theme, notes = _theme(request)
+        plain = content(name, kind, state.query(), theme, explorer, (*state.notes, *notes), shared=shared)
         return Body.of(plain, policy=chart_policy(plain) if kind == "html" else b"")
 
     try:

@@ -6,8 +6,10 @@ import streamlit as st
 
 from app.catalog import TITLES
 from app.hosting.turns import TURN
+from app.state import bad_value
 from app.style import apply_style
 from app.views import critical_length, interconnects, matrices, measured, method, next_turn, one_request, sensitivity, share, weighs, wire
+from app.views.frame import VIEW_NOTES
 from app.views.onward import QUESTIONS
 
 SHOWN = (one_request, critical_length, next_turn, wire, weighs, interconnects, sensitivity, matrices, measured, method)
@@ -25,8 +27,10 @@ def main() -> None:
     page = st.navigation(pages, position="hidden" if embedded else "top")
     if asked in PATHS and not embedded:
         st.switch_page(pages[PATHS.index(asked)], query_params={k: v for k, v in st.query_params.items() if k != "view"})
-    page.run()
     shown = next(path for _, title, path in VIEWS if title == page.title)
+    known = asked is None or asked in PATHS
+    st.session_state[VIEW_NOTES] = [] if known else [bad_value("view", asked, f"allowed: {', '.join(PATHS)}", shown)]
+    page.run()
     if "state" in st.session_state:
         (share.draw_embedded if embedded else share.draw)(st.session_state["state"], shown)
 

@@ -137,7 +137,8 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         host = "127.0.0.1" if self.asked.address in ("0.0.0.0", "::") else self.asked.address
         here = f"http://{host}:{self.asked.port}"
-        print(f"The page is at {self.asked.public_url or here}; Ctrl+C ends it.", flush=True)
+        place = f"{self.asked.public_url}, served from {here}" if self.asked.public_url else here
+        print(f"The page is at {place}; Ctrl+C ends it.", flush=True)
         if self.browser:
             webbrowser.open(here)
 

@@ -185,7 +185,12 @@ def _note(state: State, name: str, text: str, error: KvModelError) -> str:
     used = getattr(used, "id", used)
     alone = isinstance(error, UnknownNameError) or _alone(record, name, text)
     why = str(error) if alone else f"Allowed: {allowed_values(record, name)}"
-    return f"The address asked for {name}={_cut(text)}. {_sentence(why)}. Showing {_plain(used)}."
+    return bad_value(name, text, why, _plain(used))
+
+
+def bad_value(name: str, text: str, why: str, used: str) -> str:
+    """The note that names a value of a link that cannot be used."""
+    return f"The address asked for {name}={_cut(text)}. {_sentence(why)}. Showing {used}."
 
 
 def _cut(text: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 
 def absent(what: str, reason: str) -> NoReturn:
-    """Skip; fail where the environment variable KV_HANDOFF_{what} is `required`."""
-    if os.environ.get(f"KV_HANDOFF_{what}") == "required":
+    """Skip; fail where the environment variable KV_HANDOFF_TEST_{what} is `required`."""
+    if os.environ.get(f"KV_HANDOFF_TEST_{what}") == "required":
         pytest.fail(f"{what.lower()} is required, but {reason}")
     pytest.skip(reason)

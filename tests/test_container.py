@@ -95,12 +95,12 @@ async def first_run(address):
 def image():
     """A built image's name; skipped, with the reason, where none can be built.
 
-    KV_HANDOFF_IMAGE_BASE and _NODE name other images to start from, KV_HANDOFF_IMAGE_OPTIONS has more options of `buildah build`.
+    KV_HANDOFF_TEST_IMAGE_BASE and _NODE name other images to start from, KV_HANDOFF_TEST_IMAGE_OPTIONS has more options of `buildah build`.
     """
     if shutil.which("buildah") is None:
         pytest.skip("buildah, which builds the container, is not here")
     name = f"kv-handoff-test-{uuid.uuid4().hex[:8]}"
-    given = {key: os.environ.get(f"KV_HANDOFF_IMAGE_{key}", "") for key in ("BASE", "NODE", "OPTIONS")}
+    given = {key: os.environ.get(f"KV_HANDOFF_TEST_IMAGE_{key}", "") for key in ("BASE", "NODE", "OPTIONS")}
     options = [*shlex.split(given.pop("OPTIONS")), *(f"--build-arg={key}={value}" for key, value in given.items() if value)]
     built = ran("buildah", "build", "--format=docker", *options, "-t", name, ".")
     if built.returncode and re.search(r"(?i)initializing source|pulling|no such host|dial tcp|not permitted", built.stderr):

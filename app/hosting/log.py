@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 import time
 import traceback
@@ -30,14 +31,17 @@ def route_of(path: str, views: frozenset[str], charts: frozenset[str]) -> str:
     return f"{prefix}…" if prefix else "other"
 
 
+_FILLED = re.compile(r"%(\(\w+\))?[-#0 +]*\d*(\.\d+)?[a-zA-Z]")
+
+
 class Lines(logging.Formatter):
-    """A record as a line of JSON. Of a message only its template is kept: values filled into it may be a reader's."""
+    """A record as a line of JSON. Of a message only its template is kept, with … for values: they may be a reader's."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, without its end."""
         line: dict[str, Any] = {"time": _time(record.created), "level": record.levelname.lower()}
         fields = getattr(record, "fields", None)
-        line |= fields if fields is not None else {"logger": record.name, "message": str(record.msg)}
+        line |= fields if fields is not None else {"logger": record.name, "message": _FILLED.sub("…", str(record.msg))}
         if record.exc_info and record.exc_info[0]:
             line |= {"error": record.exc_info[0].__name__, "at": places(record.exc_info[2])}
         return json.dumps(line, ensure_ascii=False, separators=(",", ":"))

@@ -19,7 +19,7 @@ FOLDERS = ("/static/", "/app/static/", "/vendor/")
 _TEXTS = ("text/javascript", "application/javascript", "text/css", "application/json", "image/svg+xml")
 LARGEST = 8 << 20
 LARGE, HARDEST = 1 << 20, 10
-"""Bytes from which a file is compressed once more, and Brotli's quality then: an eighth less for thirty times the work."""
+"""Bytes from which a file is compressed once more, and Brotli's quality then: a twelfth less for ten times the work."""
 SETTLED_SECONDS = 15.0
 """Wait before that, so that it does not take the processor from the page of who asked."""
 YEAR = "public, max-age=31536000, immutable"

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
+import os
 import re
+from collections.abc import Iterable
 from functools import cache
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, ValidationError
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.report import SCHEMES
-from kvmodel.errors import BadScenarioError
+from kvmodel.errors import BadScenarioError, nearest_names
+from kvmodel.scenario import allowed_values
 
 PREFIX = "KV_HANDOFF_"
+OF_TESTS = f"{PREFIX}TEST_"
+"""Beginning of the variables that only tests read."""
 _SOURCE = re.compile(r"'none'|'self'|\*|(https?://)?(\*\.)?[A-Za-z0-9.-]+(:[0-9]+|:\*)?", re.ASCII)
 
 
@@ -48,7 +55,10 @@ def _proxies(text: str) -> str:
     words = text.replace(",", " ").split()
     if "*" in words:
         return "*"
-    return " ".join(str(ipaddress.ip_network(word, strict=False)) for word in words)
+    try:
+        return " ".join(str(ipaddress.ip_network(word, strict=False)) for word in words)
+    except ValueError:
+        raise ValueError("allowed: IP addresses or networks such as 10.0.0.0/8, with spaces between, or *") from None
 
 
 def _report(text: str) -> str:
@@ -104,14 +114,38 @@ class Settings(BaseSettings):
 
 @cache
 def settings() -> Settings:
-    """The settings of this process. Raises BadScenarioError that names the variable."""
+    """The settings of this process; what begins like one and is none is logged. Raises BadScenarioError that names the variable."""
+    for said in misspelt(os.environ):
+        logging.getLogger("kv_handoff.settings").warning(said)
     try:
         return Settings()
     except ValidationError as error:
         first = error.errors()[0]
-        name = PREFIX + str(first["loc"][0]).upper()
-        said = first["msg"].removeprefix("Value error, ")
-        raise BadScenarioError(f"{name}: got {str(first['input'])[:60]!r}; {said}") from None
+        name = str(first["loc"][0])
+        raise BadScenarioError(f"{PREFIX}{name.upper()}: got {str(first['input'])[:60]!r}; {_allowed(name, first)}") from None
+
+
+def _allowed(name: str, error: ErrorDetails) -> str:
+    """What a setting takes: as its own check says it, or by its kind and bounds."""
+    if error["type"] == "value_error":
+        return error["msg"].removeprefix("Value error, ")
+    if error["type"] == "string_too_long":
+        return f"allowed: up to {error['ctx']['max_length']} characters"
+    if Settings.model_fields[name].annotation is bool:
+        return "allowed: 0 or 1"
+    return f"allowed: {allowed_values(Settings, name)}"
+
+
+def misspelt(names: Iterable[str]) -> list[str]:
+    """A sentence for each variable that begins like a setting and is none, with those most like it."""
+    known = [name.upper() for name in Settings.model_fields]
+    asked = sorted(name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX) and not name.startswith(OF_TESTS))
+    strange = {name: nearest_names(name, known, 1) for name in asked if name not in known}
+    return [f"{PREFIX}{name[:80]} is no setting and changes nothing; {_instead(near)}" for name, near in strange.items()]
+
+
+def _instead(near: list[str]) -> str:
+    return f"did you mean {PREFIX}{near[0]}?" if near else "kv-handoff serve --help lists what there is."
 
 
 def settings_help() -> str:

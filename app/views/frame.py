@@ -40,6 +40,8 @@ PLACES = (
     "answer", "start", "actions", "pinned", "notices", "hint", "controls", "more", "refused", "sum", "figure", "onward", "explain", "rest",
 )  # fmt: skip
 """Places of a view, top to bottom."""
+VIEW_NOTES = "view_notes"
+"""Session key: what the address says of a view that there is not."""
 SAYS_ITSELF = ("one-request",)
 """Views whose sentence says that a scenario is infeasible."""
 
@@ -72,7 +74,7 @@ class Frame:
     def draw_inputs(self) -> dict[str, Any]:
         """Draw notices, controls, and what of them was refused; returns the places of the sliders' heads. Called after the chart."""
         hint.draw(self.hint, self.state)
-        kept = st.session_state["link_notes"]
+        kept = [*st.session_state.get(VIEW_NOTES, ()), *st.session_state["link_notes"]]
         typed = [st.session_state.pop(NOTE)] if NOTE in st.session_state else []
         idle = idle_notes(plan_of(self.state.scenario), self.state.scenario)
         show_notices(self.notices, [*kept, *idle, *self.infeasible()])

@@ -79,7 +79,9 @@ def test_a_bad_value_in_a_query_falls_back_as_in_a_link():
 def test_the_theme_is_the_readers_unless_asked():
     assert "prefers-color-scheme:dark" in CLIENT.get("/embed/ratio.html").text
     assert "prefers-color-scheme:dark" not in CLIENT.get("/embed/ratio.html?theme=dark").text
-    assert "prefers-color-scheme:dark" in CLIENT.get("/embed/ratio.html?theme=blue").text
+    other = CLIENT.get("/embed/ratio.html?theme=blue").text
+    assert "prefers-color-scheme:dark" in other
+    assert "The address asked for theme=blue. Allowed: " in other
 
 
 def texts(blocks):

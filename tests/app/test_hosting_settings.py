@@ -55,16 +55,19 @@ def test_every_setting_is_read_from_the_environment_and_listed_by_help(monkeypat
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("PORT", "http", "integer"),
-        ("PORT", "0", "1"),
+        ("PORT", "http", "allowed: a whole number from 1 to 65,535"),
+        ("PORT", "0", "allowed: a whole number from 1 to 65,535"),
+        ("ADDRESS", "a" * 254, "allowed: up to 253 characters"),
+        ("PREPARE", "perhaps", "allowed: 0 or 1"),
+        ("SLOW_SECONDS", "0", "allowed: a number from 0.1 to 3,600"),
         ("PUBLIC_URL", "kv.example", "https://"),
         ("PUBLIC_URL", 'https://kv.example/"><script>', "https://"),
         ("FRAME_ANCESTORS", "https://a.example; script-src *", "origins"),
         ("FRAME_ANCESTORS", "", "origins"),
         ("ALLOWED_HOSTS", "https://a.example", "host names"),
-        ("TRUSTED_PROXIES", "proxy.example", "IPv4"),
-        ("MAX_SESSIONS", "0", "1"),
-        ("LOG_LEVEL", "loud", "info"),
+        ("TRUSTED_PROXIES", "proxy.example", "allowed: IP addresses"),
+        ("MAX_SESSIONS", "0", "allowed: a whole number from 1 to 100,000"),
+        ("LOG_LEVEL", "loud", "allowed: debug, info, warning, error"),
         ("REPORT_TO", "javascript:alert(1)", "mailto:"),
     ],
 )
@@ -75,6 +78,17 @@ def test_a_setting_that_cannot_be_used_is_one_sentence_with_its_name(monkeypatch
     assert f"KV_HANDOFF_{name}" in error
     assert said in error
     assert error.count("\n") == 1
+
+
+def test_a_variable_that_is_no_setting_is_said_with_the_nearest(monkeypatch, caplog):
+    monkeypatch.setenv("KV_HANDOFF_MAX_SESSION", "7")
+    monkeypatch.setenv("KV_HANDOFF_QQ", "secret-value")
+    assert settings().max_sessions == 100
+    said = [record.getMessage() for record in caplog.records]
+    assert said == [
+        "KV_HANDOFF_MAX_SESSION is no setting and changes nothing; did you mean KV_HANDOFF_MAX_SESSIONS?",
+        "KV_HANDOFF_QQ is no setting and changes nothing; kv-handoff serve --help lists what there is.",
+    ]
 
 
 def request(host):

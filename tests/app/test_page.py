@@ -138,6 +138,18 @@ def test_a_bad_value_in_the_link_is_named_in_a_notice(name, value):
     assert "notices_view" not in views(page)
 
 
+@pytest.mark.parametrize("asked", ["criticallength", "", "<img src=x>", "x" * 5000])
+def test_a_view_that_there_is_not_is_named_in_a_notice_and_the_first_one_shown(asked):
+    page = opened(view=asked, decode_tp="4")
+    (item,) = views(page)["notices_view"]["items"]
+    notice = json.dumps(item, ensure_ascii=False)
+    assert f"view={asked}"[:40] in notice
+    assert "critical-length, next-turn" in notice
+    assert "Showing one-request." in notice
+    assert len(notice) < 1_000
+    assert page.selectbox(key="decode_tp").value == 4
+
+
 @pytest.mark.parametrize("typed", ["0,8", "1e999", "-1", "eight", "1 000"])
 def test_a_typed_number_is_read_strictly_and_never_reinterpreted(typed):
     page = opened()

@@ -1,6 +1,6 @@
 """A page of this project on a free port, and Debian's Chromium to open it.
 
-Where no browser is found the tests skip and say so, unless KV_HANDOFF_BROWSER is `required`.
+Where no browser is found the tests skip and say so, unless KV_HANDOFF_TEST_BROWSER is `required`.
 """
 
 import os
