@@ -206,7 +206,7 @@ def _sentence(scenario: Scenario, tokens: int, batch: int, reach: Reach, seconds
     if nothing:
         return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire", "kv.wire_bytes"), (" to move.", ""))
     some = f"{count_text(batch)} × {count_text(tokens)} tokens" if batch > 1 else f"{count_text(tokens)} tokens"
-    link, where = registry.links()[scenario.link].short, (reach.words(), "wire")
+    link, where = registry.links()[scenario.link].short, (reach.words(), "wire", "critical_bandwidth_bytes_per_s")
     head = ((f"{way_text(scenario)}, prefill hides {some} ", ""), where)
     taken = (f"; whole, {link} takes ", ""), (time_text(seconds), "", "transfer.seconds")
     ends = (f", {digits(steps)} decode steps.", f", {digits(steps)} steps.", ".")

@@ -155,9 +155,10 @@ def _weighed(row: TurnRow, best: Design, sticky: Design) -> Sentence:
 
 def _tipped(best: Design, sooner: float, lost: float) -> Sentence:
     """What keeps the history and stalls nobody, and sticky, which is sooner as long as there is nobody beside it to stall."""
-    takes, wait = f"{TITLES[best.id, True]} takes {time_text(best.ttft_seconds)}", (time_text(lost), "decode", "sticky.stall_seconds")
-    more = f"; sticky is {time_text(sooner)} sooner, but only alone: it stalls each neighbour "
-    said: list[Sentence] = [((f"{takes}{to}{more}", ""), wait, (".", "")) for to in (" to the first token", "")]
+    takes = (f"{TITLES[best.id, True]} takes ", ""), (time_text(best.ttft_seconds), "", f"{best.id}.ttft_seconds")
+    more, wait = f"; sticky is {time_text(sooner)} sooner, but only alone: it stalls each neighbour ", time_text(lost)
+    ends = ((wait, "decode", "sticky.stall_seconds"), (".", ""))
+    said: list[Sentence] = [(*takes, (f"{to}{more}", ""), *ends) for to in (" to the first token", "")]
     return first_short(said)
 
 
