@@ -120,15 +120,18 @@ def test_the_image_is_small_and_says_how_it_is_run(image):
 
 
 def test_the_container_serves_the_page_from_a_read_only_file_system(image):
+    """KV_HANDOFF_TEST_PODMAN has the command with options of its own, KV_HANDOFF_TEST_RUN more options of `podman run`."""
     if shutil.which("podman") is None:
         pytest.skip("podman, which runs the container, is not here")
-    started = ran("podman", "run", "-d", "--rm", "--read-only", "--tmpfs", "/tmp", "-p", "127.0.0.1::8501", image)
+    podman = shlex.split(os.environ.get("KV_HANDOFF_TEST_PODMAN", "podman"))
+    options = shlex.split(os.environ.get("KV_HANDOFF_TEST_RUN", ""))
+    started = ran(*podman, "run", "-d", "--rm", "--read-only", "--tmpfs", "/tmp", "-p", "127.0.0.1::8501", *options, image)
     if started.returncode and re.search(r"OCI|cgroup", started.stderr):
         pytest.skip(f"containers do not run here: {started.stderr.strip().splitlines()[-1][:200]}")
     assert started.returncode == 0, started.stderr[-2000:]
     container = started.stdout.strip()
     try:
-        address = ran("podman", "port", container, "8501").stdout.strip()
+        address = ran(*podman, "port", container, "8501").stdout.strip()
         for _ in range(100):
             try:
                 assert urllib.request.urlopen(f"http://{address}/healthz", timeout=2).read() == b"ok"
@@ -137,7 +140,9 @@ def test_the_container_serves_the_page_from_a_read_only_file_system(image):
                 time.sleep(0.3)
         page = urllib.request.urlopen(f"http://{address}/embed/timeline.html").read()
         assert b"kvHandoffChart" in page
-        assert ran("podman", "healthcheck", "run", container).returncode == 0
-        assert ran("podman", "exec", container, "id", "-u").stdout.strip() == "10001"
+        assert asyncio.run(first_run(f"http://{address}")).options
+        assert ran(*podman, "exec", container, "touch", "/opt/venv/written").returncode != 0
+        assert ran(*podman, "healthcheck", "run", container).returncode == 0
+        assert ran(*podman, "exec", container, "id", "-u").stdout.strip() == "10001"
     finally:
-        ran("podman", "rm", "-f", container)
+        ran(*podman, "rm", "-f", container)
