@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, MutableMapping
 from html import escape
@@ -20,6 +21,10 @@ FULL = 1013
 GONE = 4001
 """Code that closes the websocket of a reader who comes back to a session that is no more: it was away for long, or in a process
 that has ended. What the browser holds is then older than its address; `shell.js` loads the page anew, which reads that."""
+BEHIND = (
+    "X-Forwarded-For came along, and KV_HANDOFF_TRUSTED_PROXIES names no proxy: readers behind one count as one address, "
+    "and the places of that are taken"
+)
 NOT_BINARY = 1003
 """Code that closes the websocket of who sends text: a session's messages are binary."""
 _ASSETS = (
@@ -75,13 +80,14 @@ class Sessions:
         self.open = 0
         self.places: Counter[str] = Counter()
         self.main = main.encode()
+        self.told = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request or a session."""
         if scope["type"] == "websocket" and path_of(scope).endswith(STREAM):
-            full = self.is_full() or self.is_taken(place_of(scope))
+            full = self.is_full() or self.is_taken(scope)
             await (self._refuse(scope, receive, send) if full else self._session(scope, receive, send))
-        elif scope["type"] == "http" and is_for_page(scope) and (self.is_full() or self.is_taken(place_of(scope))):
+        elif scope["type"] == "http" and is_for_page(scope) and (self.is_full() or self.is_taken(scope)):
             page = full_page(self.settings, of_address=not self.is_full())
             for message in reply(503, page, kind="text/html; charset=utf-8", retry_after=str(RETRY_SECONDS)):
                 await send(message)
@@ -92,10 +98,14 @@ class Sessions:
         """Whether all places are taken."""
         return self.open >= self.settings.max_sessions
 
-    def is_taken(self, place: str) -> bool:
-        """Whether the places of one client's network are taken."""
-        most = self.settings.max_sessions_per_address
-        return bool(place and most) and self.places[place] >= most
+    def is_taken(self, scope: Scope) -> bool:
+        """Whether the places of a client's network are taken; logged once where that may be a proxy's."""
+        place, most = place_of(scope), self.settings.max_sessions_per_address
+        taken = bool(place and most) and self.places[place] >= most
+        if taken and not self.told and not self.settings.trusted_proxies and header_of(scope["headers"], b"x-forwarded-for"):
+            self.told = True
+            logging.getLogger("kv_handoff.sessions").warning(BEHIND)
+        return taken
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Accept, because a browser does not say why it was refused before that, and close with a code that does."""

@@ -76,6 +76,20 @@ def test_one_address_cannot_take_all_places_and_learns_why():
     assert one.get("/").status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("header", "trusted", "lines"), [("x-forwarded-for", "", 1), ("accept", "", 0), ("x-forwarded-for", "192.0.2.1", 0)]
+)
+def test_a_proxy_whose_readers_count_as_one_is_told_to_the_operator_once(caplog, header, trusted, lines):
+    client = TestClient(
+        full(9, max_sessions_per_address=1, trusted_proxies=trusted), client=("10.0.0.7", 4711), headers={header: "203.0.113.77"}
+    )
+    with client.websocket_connect(STREAM):
+        assert [client.get("/").status_code for _ in range(3)] == [503] * 3
+    said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(said) == lines
+    assert all("KV_HANDOFF_TRUSTED_PROXIES" in line and "203.0.113" not in line for line in said)
+
+
 @pytest.mark.parametrize(("address", "most"), [("127.0.0.1", 1), ("::1", 1), ("::ffff:127.0.0.1", 1), ("203.0.113.9", 0)])
 def test_this_machine_is_no_single_reader_and_the_cap_of_addresses_can_be_lifted(address, most):
     client = TestClient(full(9, max_sessions_per_address=most), client=(address, 4711))
