@@ -81,6 +81,7 @@ def _mounter() -> Any:
         f"import{url.format('share.js', version_of(STATIC / 'share.js'))}"
         f"import{url.format('explain.js', version_of(STATIC / 'explain.js'))}"
         f"import{url.format('open.js', version_of(STATIC / 'open.js'))}"
+        f"import{url.format('touch.js', version_of(STATIC / 'touch.js'))}"
         "export default args => {\n"
         "  let close;\n"
         "  let gone = false;\n"

@@ -22,7 +22,7 @@ NO_PAGE = small_page(
     "Nothing is here",
     'No view has this address. <a href="/">The explorer</a> begins with one request; a chart is at <code>/embed/NAME.html</code>.',
 )
-SCRIPTS = ("liveview.js", "ahead.js", "share.js", "explain.js", "open.js")
+SCRIPTS = ("liveview.js", "ahead.js", "share.js", "explain.js", "open.js", "touch.js")
 RULES = f"app/static/page.css?v={version_of(STATIC / 'page.css')}"
 """Address of the rules of the page, which stand there before its elements do: what comes late finds its place kept."""
 _LAST = f'<link rel="stylesheet" href="./{RULES}">\n  </body>'.encode()

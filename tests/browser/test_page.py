@@ -217,6 +217,26 @@ def test_touch_moves_the_slider_on_a_phone(visit):
     assert one.answer() != before
 
 
+def test_a_finger_that_scrolls_over_a_slider_changes_nothing_and_one_along_it_drags(visit):
+    one = visit(width=390, touch=True).open()
+    fingers = one.context.new_cdp_session(one.page)
+    thumb = one.slider("prompt_tokens")
+
+    def swipe(x, y):
+        at = thumb.evaluate("e => [e.getBoundingClientRect().x + 60, e.getBoundingClientRect().y + 8]")
+        for kind, share in [("touchStart", 0), *(("touchMove", i / 10) for i in range(1, 11)), ("touchEnd", None)]:
+            points = [] if share is None else [{"x": at[0] + x * share, "y": at[1] + y * share}]
+            fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+            one.page.wait_for_timeout(20)
+        one.settle()
+        return int(thumb.get_attribute("aria-valuetext"))
+
+    assert swipe(-2, -250) == 8192
+    assert one.page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop") > 100
+    assert swipe(-100, -3) < 8192
+    assert not one.errors
+
+
 def test_a_pasted_configuration_is_the_model_of_every_view(visit):
     one = visit().open("/weighs")
     config = '{"num_hidden_layers": 4, "hidden_size": 512, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64}'

@@ -1,0 +1,30 @@
+// A finger that comes down on a slider may be about to scroll the page: the slider hears of it once the finger has moved
+// along it, or was lifted where it came down. A finger that moves across scrolls, and changes nothing.
+
+const TRACK = ".stSlider", SLOP = 6; // pixels that a finger moves before it is known which way
+let held; // the press that the slider has not heard of
+
+function release() {
+  const { target, event } = held;
+  held = undefined;
+  const { pointerId, pointerType, clientX, clientY, isPrimary } = event;
+  const told = { bubbles: true, cancelable: true, composed: true, button: 0, buttons: 1, pointerId, pointerType, clientX, clientY, isPrimary };
+  target.dispatchEvent(Object.assign(new PointerEvent("pointerdown", told), { ofKv: true }));
+}
+
+const ours = event => held && event.pointerId === held.event.pointerId;
+const on = (kind, act) => addEventListener(kind, act, { capture: true, passive: true });
+
+on("pointerdown", event => {
+  if (event.pointerType !== "touch" || event.ofKv || !event.target.closest?.(TRACK)) return;
+  event.stopImmediatePropagation();
+  held = { target: event.target, event };
+});
+on("touchstart", event => event.target.closest?.(TRACK) && event.stopImmediatePropagation());
+on("pointermove", event => {
+  if (!ours(event)) return;
+  const across = Math.abs(event.clientY - held.event.clientY), along = Math.abs(event.clientX - held.event.clientX);
+  if (along >= SLOP && along > across) release();
+});
+on("pointerup", event => ours(event) && release());
+on("pointercancel", event => { if (ours(event)) held = undefined; });
