@@ -98,7 +98,7 @@ def _frame(row: Shared, pinned: Sequence[float]) -> dict[str, Any]:
         "g.prefill_bytes": bytes_text(row.failures[0].prefill_held_bytes),
         "g.decode_bytes": bytes_text(row.failures[0].decode_reserved_bytes),
         "g.sentence": knee_sentence(row),
-        "g.room_sentence": room_sentence(found),
+        "g.room_sentence": room_sentence(found, row.senders),
         **{
             f"g.{key}.{name}": text for name, one in zip(RECOVERIES, row.failures, strict=True) for key, text in _failure_texts(one).items()
         },
@@ -133,10 +133,13 @@ def slowest(found: Congestion, senders: int) -> tuple[str, float]:
     return name, shares[name]
 
 
-def room_sentence(found: Congestion) -> str:
-    """How many arriving caches decode has room for."""
+def room_sentence(found: Congestion, senders: int) -> str:
+    """How many arriving caches decode has room for, and whether that or something else fills first."""
     if found.pool_handoffs < 1:
         return "Decode has no room for another cache beside its weights and batch: use more decode GPUs, or a smaller batch."
+    if found.pool_handoffs >= found.knee:
+        least = f"{slowest(found, senders)[0]} are full with {_some(found.knee)} in flight, so they do not wait for memory first"
+        return f"Decode has room for {count_text(found.pool_handoffs)} arriving caches, prompts without output; {least}."
     held = f"each held for at least {time_text(found.reserved_seconds)} before its first token"
     if math.isinf(found.pool_handoffs_per_second):
         return f"Decode has room for {count_text(found.pool_handoffs)} arriving caches, prompts without output."

@@ -128,7 +128,7 @@ def _limits(table: Table, drawn: Sequence[LinkRow], pinned: Curves | None) -> tu
 
 
 def _curve(row: LinkRow, mates: Sequence[str], *, chosen: bool) -> Spec:
-    hover = "%{customdata}" if chosen else f"over {row.name}<br>%{{customdata}}"
+    hover = "%{customdata}" if chosen else f"%{{x:,d}} tokens over {row.name}<br>%{{customdata}}"
     hover += f"<br>same bandwidth: {', '.join(mates)}" if mates else ""
     more = {"customdata": col("c.hover" if chosen else f"c.text.{row.id}"), "hovertemplate": hover + "<extra></extra>"}
     fill, width = ("wire", 3.5) if chosen else ("other", 1.25)
@@ -144,12 +144,16 @@ def _crossing(row: LinkRow, table: Table) -> tuple[float, float] | None:
 
 
 def _crossings(own: LinkRow, drawn: Sequence[LinkRow], table: Table) -> list[Spec]:
-    others = [point for row in drawn if row.id != own.id and (point := _crossing(row, table))]
-    mine = [point] if (point := _crossing(own, table)) else []
-    return [
-        rings([x for x, _ in others], [y for _, y in others], 7, 1.25, "other"),
-        rings([x for x, _ in mine], [y for _, y in mine], 11, 3, "wire"),
-    ]
+    others, mine = [row for row in drawn if row.id != own.id], [own]
+    return [_ringed(others, table, 7, 1.25, "other"), _ringed(mine, table, 11, 3, "wire")]
+
+
+def _ringed(rows: Sequence[LinkRow], table: Table, size: float, width: float, fill: str) -> Spec:
+    """Where the lines of some links meet the decode step."""
+    found = [(row, point) for row in rows if (point := _crossing(row, table))]
+    texts = [f"critical over {row.name}: {tokens_text(x)}<br>{time_text(y)}, one decode step" for row, (x, y) in found]
+    drawn = rings([x for _, (x, _) in found], [y for _, (_, y) in found], size, width, fill)
+    return {**drawn, "hoverinfo": "text", "customdata": texts, "hovertemplate": "%{customdata}<extra></extra>"}
 
 
 def _shapes(own: LinkRow, table: Table, low: float) -> list[Spec]:

@@ -43,6 +43,8 @@ class Reach:
     """All NICs that were tried."""
     whole: bool
     """Whether every NIC that takes less time than the slowest of them hides too."""
+    narrow: str = ""
+    """Name of one of the NICs among them with the least bandwidth, where that is less than the slowest's: its protocol costs less."""
 
     def words(self) -> str:
         """Where it hides, in a few words."""
@@ -51,6 +53,8 @@ class Reach:
             return "on no NIC"
         if nics == self.count:
             return "on every NIC"
+        if self.narrow:
+            return f"on {nics} of {self.count} NICs, {self.narrow} among them"
         if self.whole:
             return f"on {self.slowest} or faster"
         return f"on {nics} of {self.count} NICs, {self.slowest} the slowest"
@@ -91,7 +95,9 @@ def _reach_of(links: Sequence[Link], seconds: np.ndarray[Any, Any], hides: np.nd
         return Reach(able, "", count, whole=True)
     most = float(seconds[mine].max()) * (1 - FRACTION)
     slowest = next(link for link, one, time in zip(links, mine, seconds, strict=True) if one and time >= most)
-    return Reach(able, slowest.short, count, bool(hides[nics & (seconds < most)].all()))
+    least = min((link for link, one in zip(links, mine, strict=True) if one), key=lambda link: link.bandwidth)
+    narrow = least.short if least.bandwidth < slowest.bandwidth else ""
+    return Reach(able, slowest.short, count, bool(hides[nics & (seconds < most)].all()), narrow)
 
 
 def hiding_table(scenario: Scenario, field: str, values: Sequence[int], other: Scenario | None) -> Table:
@@ -135,5 +141,5 @@ def _whose(scenario: Scenario, so: str) -> str:
 
 def names_text(reach: Reach, tokens: int) -> str:
     """All links that hide a prompt of so many tokens, in a sentence, the fastest first."""
-    said = f"Layer by layer, prefill hides a prompt of {count_text(tokens)} tokens on "
-    return f"{said}{', '.join(link.short for link in reach.able)}." if reach.able else f"{said}no link between nodes."
+    said = f"Layer by layer, prefill hides a prompt of {count_text(tokens)} tokens between nodes on "
+    return f"{said}{', '.join(link.short for link in reach.able)}." if reach.able else f"{said}no link."

@@ -117,20 +117,18 @@ def _sentence(rows: Sequence[Turned], i: int) -> Sentence:
     """What moves the first token most, and what flips the verdict soonest: the longest that is short enough."""
     most = max(rows, key=lambda turned: float(turned.spread[i]))
     soon = min(rows, key=lambda turned: float(turned.distance[i]))
-    half, twice = float(most.half_seconds[i]), float(most.twice_seconds[i])
-    change, way = min((half, "half"), (twice, "twice"))
-    if change >= 0:
-        change, way = max((half, "half"), (twice, "twice"))
-    head = (f"{INPUTS[most.field]} moves the first token most, ", ""), (signed(change), "exposed", "ttft_seconds")
+    low, high = sorted((float(most.half_seconds[i]), float(most.twice_seconds[i])))
+    reach = f"{signed(low)} to {signed(high)}"
+    head = (f"{INPUTS[most.field]} moves ", ""), ("the first token", "", "ttft_seconds"), (" most, ", ""), (reach, "exposed")
     if np.isinf(soon.distance[i]):
-        return (*head, (f" at {way}; no input alone flips the verdict within {digits(REACH)} times.", ""))
+        return (*head, (f"; no input alone flips the verdict within {digits(REACH)} times.", ""))
     name, value = INPUTS[soon.field].lower(), value_text(soon.field, float(soon.flips_at[i]))
     tails = (
-        f"the verdict changes first at {name} {value}: {soon.would[i]}.",
-        f"{soon.would[i]} first at {name} {value}.",
-        f"the verdict changes first by {name}.",
+        f"the verdict flips first at {name} {value}: {soon.would[i]}.",
+        f"the verdict flips first at {name} {value}.",
+        f"the verdict flips first by {name}.",
     )
-    said = [(*head, (f" at {way}; {tail}", "")) for tail in tails]
+    said = [(*head, (f"; {tail}", "")) for tail in tails]
     return first_short(said)
 
 

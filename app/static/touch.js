@@ -28,3 +28,17 @@ on("pointermove", event => {
 });
 on("pointerup", event => ours(event) && release());
 on("pointercancel", event => { if (ours(event)) held = undefined; });
+
+// What a word means stands in its title, which only a mouse gets to see: a press shows it below the word until the next one.
+let said;
+on("pointerdown", () => said?.remove());
+on("scroll", () => said?.remove());
+on("click", ({ target }) => {
+  const word = target.closest?.("abbr[title]");
+  if (!word) return;
+  said = Object.assign(document.createElement("div"), { className: "kv-meaning", role: "status", textContent: word.title });
+  document.body.append(said);
+  const { left, bottom } = word.getBoundingClientRect();
+  said.style.top = `${bottom + 6}px`;
+  said.style.left = `${Math.max(12, Math.min(left, innerWidth - said.offsetWidth - 12))}px`;
+});

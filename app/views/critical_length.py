@@ -64,7 +64,7 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     pinned = pinned_curves(state, positions)
     curves = critical.critical_figure(own, table, links.drawn_links(scenario, rows), pinned, rows)
     board.view("critical_view", [curves, yardstick(state, here=True), block("p", UNNAMED, class_="kv-note")], now, columns=table)
-    frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now, second=[offers.hiding_block(state)])
+    frame.describe_answer(board, state, frame.setup_block(scenario), now, second=[offers.hiding_block(state)])
     seconds = {row.id: table[f"c.{row.id}"][positions.index(scenario.prompt_tokens)] for row in rows}
     listed = [
         block("h2", "Every link by one decode step", class_="kv-h2"),

@@ -254,14 +254,21 @@ def link_data(state: State) -> dict[str, Any]:
     return {"query": state.query(), "keys": list(URL_KEYS)}
 
 
-def setup_text(scenario: Scenario) -> str:
-    """The scenario in words, but for the engine."""
+def setup_block(scenario: Scenario) -> dict[str, Any]:
+    """The scenario in words, but for the engine. A phone leaves out what the controls below say."""
     plan = plan_of(scenario)
     sides = [f"{side.rank_count} × {side.accelerator.name}" for side in (plan.prefill, plan.decode)]
     where = f"{sides[0]} each side" if sides[0] == sides[1] else f"{sides[0]} to {sides[1]}"
     batch = "" if scenario.batch == 1 else f", {count_text(scenario.batch)} requests at once"
     note = "".join(f" ({note.removesuffix('.')})" for note in lanes_notes(plan))
-    return f"{_upper(link_text(scenario))}, {plan.model.name}, KV in {plan.kv_dtype}, {where}{batch}{note}"
+    what = block("span", f"{plan.model.name}, {kv_text(scenario)}, ", class_="kv-wide")
+    return block("p", f"{_upper(link_text(scenario))}, ", what, f"{where}{batch}{note}", class_="kv-setup")
+
+
+def kv_text(scenario: Scenario) -> str:
+    """The format of the cache in words, and that of the wire where it is another."""
+    kept, sent = plan_of(scenario).kv_dtype, scenario.wire_dtype
+    return f"KV in {kept}" if sent in ("same", kept) else f"KV in {kept}, {sent} on the wire"
 
 
 def engine_text(scenario: Scenario) -> str:

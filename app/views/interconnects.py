@@ -41,7 +41,7 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     odd = block("p", at("i.odd"), class_="kv-note kv-beyond")
     notes = [block("p", at("i.step"), class_="kv-note"), odd, *dashed, yardstick(state, here=False), block("p", NOTE, class_="kv-note")]
     board.view("interconnects_view", [*items, *notes], now)
-    frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now, second=[second_block(state)])
+    frame.describe_answer(board, state, frame.setup_block(scenario), now, second=[second_block(state)])
     return board
 
 

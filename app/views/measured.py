@@ -63,7 +63,7 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     now |= {"answer": answer, "answer.text": "".join(part[0] for part in answer)}
     drawn = _measured(state, shown, near=asked == measured.YOURS and not far) if shown else [empty(state)]
     board.view("measured_view", drawn, now)
-    frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
+    frame.describe_answer(board, state, frame.setup_block(scenario), now)
     left = [block("h2", "What is left", class_="kv-h2"), measured.residual_figure(shown)] if shown else []
     left += [block("p", text, class_="kv-note") for text in (*([points.RESIDUALS] if state.pin else []), HOW)]
     board.view("residual_view", left, now, later=True)

@@ -80,7 +80,8 @@ def _pinned(state: State) -> turn.TurnRow | None:
 def setup_block(state: State) -> dict[str, Any]:
     """The turn's setup in words; those that say a folded input open it."""
     born, beside = opening("generated_tokens", at("born")), opening("decode_batch", beside_text(state.scenario))
-    return block("p", at("setup"), "; ", born, at("held"), "; ", beside, setup_text(state), class_="kv-setup")
+    turned = block("span", at("setup"), "; ", class_="kv-wide")
+    return block("p", turned, born, at("held"), "; ", beside, setup_text(state), class_="kv-setup")
 
 
 def beside_text(scenario: Scenario) -> str:
@@ -92,4 +93,4 @@ def beside_text(scenario: Scenario) -> str:
 def setup_text(state: State) -> str:
     """The rest of the turn's setup in words, but for the engine."""
     plan = plan_of(state.scenario)
-    return f"; {plan.model.name}, KV in {plan.kv_dtype}, {frame.link_text(state.scenario)}"
+    return f"; {plan.model.name}, {frame.kv_text(state.scenario)}, {frame.link_text(state.scenario)}"

@@ -87,8 +87,9 @@ def format_table(over: Over) -> Table:
     gaps, fits = _swept(over, other, lambda e: e.gap_seconds), _swept(over, other, lambda e: e.memory.decode.batch_fits)
     head, said = f"In {plan_of(other).kv_dtype} the handoff would add", []
     for gap, fit, row in zip(gaps, fits, over.rows, strict=True):
-        held = f"{count_text(fit)} request{'' if fit == 1 else 's'}, not {count_text(row.memory.decode.batch_fits)}"
-        said.append(f"{head} {time_text(gap)} and decode would hold {held}")
+        now, requests = row.memory.decode.batch_fits, f"{count_text(fit)} request{'' if fit == 1 else 's'}"
+        held = f"{requests}, not {count_text(now)}" if fit != now else f"no more than {requests}"
+        said.append(f"{head} {time_text(gap)}{f' and decode would hold {held}' if fit else ''}")
     return {"f.said": said}
 
 

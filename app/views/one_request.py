@@ -83,7 +83,7 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     frame.describe_answer(
         board,
         state,
-        block("p", frame.setup_text(state.scenario), class_="kv-setup"),
+        frame.setup_block(state.scenario),
         now,
         beside=offers.other_offer(state),
     )

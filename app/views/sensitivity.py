@@ -43,7 +43,7 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     board.view("tornado_view", hollow if state.pin else [drawn], now)
     listed = [block("h2", "Where it flips", class_="kv-h2"), tornado.flips_block(order), block("p", NOTE, class_="kv-note")]
     board.view("turned_view", listed, now)
-    frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
+    frame.describe_answer(board, state, frame.setup_block(scenario), now)
     return board
 
 

@@ -48,7 +48,7 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     board.view("growth_view", [weighs.growth_figure(table, pinned_curves(state, positions))], now, columns=table)
     layers = [block("h2", "Layer by layer", class_="kv-h2"), _layers(state), weighs.groups_block(plan)]
     board.view("layers_view", layers, now, later=True)
-    frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
+    frame.describe_answer(board, state, frame.setup_block(scenario), now)
     title = block("h2", "Who holds and sends which heads", class_="kv-h2")
     held = block("p", at("w.rank"), class_="kv-note")
     board.view("ranks_view", [title, held, weighs.ranks_block(plan), block("p", NOTE, class_="kv-note")], now)

@@ -68,7 +68,7 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     board.view(
         "where_view", [block("h2", "Where the time goes", class_="kv-h2"), where.where_figure(scenario, pinned), *hollow, *lost], now
     )
-    frame.describe_answer(board, state, block("p", frame.setup_text(scenario), class_="kv-setup"), now)
+    frame.describe_answer(board, state, frame.setup_block(scenario), now)
     undrawn = pipelining.undrawn_text(curves, offered)
     saves = [
         block("h2", "What sending early saves", class_="kv-h2"),

@@ -21,6 +21,8 @@ def of_step_length(case: Case, found: int | None) -> Formula:
         at = case.at(n)
         given.append(computed(f"Transfer at {n:,} tokens", "t_wire", at.transfer.seconds, "s"))
         given.append(computed(f"Decode step at {n:,} tokens", "t_step", at.decode.step_seconds, "s"))
+        less = at.transfer.seconds - at.decode.step_seconds
+        given.append(computed(f"The one less the other at {n:,} tokens", "t_wire − t_step", less, "s"))
     rest = [row for row in wire_inputs(case) if row.symbol != "B"]
     per_token = of_figure(case, "kv.bytes_per_token", "B_token")
     given += [per_token, *rest, asked(case.scenario, "decode_batch", "")]

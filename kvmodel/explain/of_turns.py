@@ -53,7 +53,10 @@ def of_stall(case: Case) -> Formula:
     words = "Where decode computes the turn itself, a request beside it waits for one prefill chunk, or for all of it where none is stated."
     rows = [("Prefill on the decode side", "t_prefill", d.stall_seconds, f"{d.prefill_tokens:,} tokens")]
     return Formula(
-        words, "t_stall = t_prefill(min(new, chunk))", parts_of(rows), once([*_turn_inputs(case), *chunk_inputs(case.plan, case.scenario)])
+        words,
+        "t_stall = t_prefill(min(d, chunk) tokens after h)",
+        parts_of(rows),
+        once([*_turn_inputs(case), *chunk_inputs(case.plan, case.scenario)]),
     )
 
 

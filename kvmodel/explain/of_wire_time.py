@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kvmodel.breakdown import Term, gap_terms, transfer_terms
+from kvmodel.display import time_text
 from kvmodel.explain.bands import band_of
 from kvmodel.explain.figures import Case
 from kvmodel.explain.given import asked, chunk_inputs, computed, of_engine, of_figure, of_link, once, stated
@@ -58,20 +61,33 @@ def of_exposed(case: Case) -> Formula:
     terms = gap_terms(case.plan, case.amounts)
     kept = tuple(term for term in terms if term.id not in ("handoff", "admission", "handshake"))
     words = f"The transfer, less what hides behind prefill. {_overlap_words(case)}"
-    given = [*wire_inputs(case), *_overlap_inputs(case)]
+    given = [*_hidden_inputs(case), *wire_inputs(case), *_overlap_inputs(case)]
     band = band_of(case, lambda course: course.exposed)
-    return Formula(words, "t_exposed = t_wire − hidden", _parts(case, kept), once(given), band=band)
+    return Formula(words, "t_exposed = t_wire − hidden", _parts(case, kept), once(given), _filled(given[:2]), band=band)
 
 
 def of_gap(case: Case) -> Formula:
     """From the end of prefill until decode can start."""
     plan, s = case.plan, case.scenario
     words = f"The exposed transfer and the fixed times of the engine. {_overlap_words(case)}"
-    given = [*wire_inputs(case), *_overlap_inputs(case), *fixed_inputs(case)]
+    hidden, fixed = _hidden_inputs(case), fixed_inputs(case)
+    given = [*hidden, *wire_inputs(case), *_overlap_inputs(case), *fixed]
     parts = _parts(case, gap_terms(plan, case.amounts))
     band = band_of(case, lambda course: course.gap)
     symbols = "gap = t_wire − hidden + t_handoff + t_admission" + (" + t_handshake" if s.contact == "first" else "")
-    return Formula(words, symbols, parts, once(given), band=band)
+    return Formula(words, symbols, parts, once(given), _filled([*hidden, *(row for row in fixed if row.unit == "s")]), band=band)
+
+
+def _hidden_inputs(case: Case) -> list[Given]:
+    """The transfer, and what of it prefill hides."""
+    hidden = -next(float(term.seconds) for term in gap_terms(case.plan, case.amounts) if term.id == "hidden")
+    return [of_figure(case, "transfer.seconds", "t_wire"), computed("Hidden behind prefill", "hidden", hidden + 0.0, "s")]
+
+
+def _filled(rows: Sequence[Given]) -> str:
+    """Times put in: the transfer, less what hides, and what is fixed."""
+    whole, hidden, *fixed = (time_text(row.value) for row in rows)
+    return " + ".join([f"{whole} − {hidden}", *fixed])
 
 
 def fixed_inputs(case: Case) -> list[Given]:

@@ -130,9 +130,9 @@ def test_what_can_hide_is_said_in_a_few_words(spans, words):
 def test_the_links_that_hide_this_prompt_are_named_as_their_bound_says():
     o, rows, _, table = critical_view(prompt_tokens=32_768)
     said = table["c.hiding"][o.at]
-    assert said.startswith("Layer by layer, prefill hides a prompt of 32,768 tokens on XDR 800")
+    assert said.startswith("Layer by layer, prefill hides a prompt of 32,768 tokens between nodes on XDR 800")
     for row in rows:
         if registry.links()[row.id].scope != "same-node":
             bound = evaluate(o.scenario.with_changes(link=row.id, overlap="layer")).bound
             assert (f" {row.short}," in said.replace(".", ",")) == (bound == "hidden"), row.id
-    assert names_text(Reach((), "", 13, whole=True), 8) == "Layer by layer, prefill hides a prompt of 8 tokens on no link between nodes."
+    assert names_text(Reach((), "", 13, whole=True), 8) == "Layer by layer, prefill hides a prompt of 8 tokens between nodes on no link."

@@ -76,6 +76,7 @@ def test_the_words_say_none_all_a_slowest_or_a_count():
     assert Reach((), "", 13, whole=True).words() == "on no NIC"
     assert Reach((fast, slow), slow.short, 2, whole=True).words() == "on every NIC"
     assert Reach((fast, slow), slow.short, 3, whole=True).words() == "on Ethernet 100 or faster"
+    assert Reach((fast, slow), fast.short, 5, True, slow.short).words() == "on 2 of 5 NICs, Ethernet 100 among them"
     assert Reach((fast, slow), slow.short, 5, whole=False).words() == "on 2 of 5 NICs, Ethernet 100 the slowest"
 
 
