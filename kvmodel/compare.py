@@ -260,7 +260,8 @@ def _cause(pinned: dict[str, tuple[float, str]], this: dict[str, tuple[float, st
     first = max(along, key=lambda name: abs(along[name]))
     against = {name: seconds for name, seconds in by.items() if seconds * total < 0 and abs(seconds) > 0.01 * abs(total)}
     share = along[first] / sum(along.values())
-    most = "all of it" if share >= 0.995 and not against else "most of it" if share >= 0.5 and not against else "above all"
+    shares = ((0.9995, "all of it"), (0.95, "nearly all of it"), (0.5, "most of it"))
+    most = next((words for least, words in shares if share >= least and not against), "above all")
     pair = (pinned[first][0], this[first][0])
     found: Sentence = ((f", {most} {first}, ", ""), (moved_text(*pair), this[first][1]))
     if not against:

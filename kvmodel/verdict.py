@@ -74,7 +74,7 @@ def _answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation
     if result.bound == "nothing":
         return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire", "kv.wire_bytes"), (" to move.", ""))
     if result.bound == "hidden":
-        return _hidden(result, exposed, fixed, _longer(plan, amounts, scenario, result), by_decode=plan.overlap == "layer-both")
+        return _hidden(result, exposed, fixed, _chunked(plan, amounts, scenario, result), by_decode=plan.overlap == "layer-both")
     if result.bound == "link":
         return _link_bound(plan, amounts, exposed)
     latency = plan.lane.latency
@@ -95,10 +95,11 @@ def _answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation
         )
     if result.gap_share <= GAP_MARK:
         share = result.gap_seconds / result.request_seconds
+        of = "" if plan.engine.released_by == "prefill" else f" of {time_text(ttft)} to the first token"
         return (
             ("The handoff adds ", ""),
             (time_text(result.gap_seconds), "exposed", "gap_seconds"),
-            (f", {share_text(share)} of the whole request.", ""),
+            (f"{of}, {share_text(share)} of the whole request.", ""),
         )
     layered = handoff(plan_of(scenario, overlap="layer"), amounts)
     otherwise = f"layer by layer, decode would wait {time_text(layered.gap_seconds)}"
@@ -121,16 +122,16 @@ def _posting(plan: Plan, amounts: Amounts) -> float:
     return float(sum(term.seconds for term in transfer_terms(plan, amounts) if term.id in ("posting", "waiting")))
 
 
-def _longer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation) -> float:
-    """Seconds by which chunks make prefill longer than it is in one pass, where they are 1 % of the first token."""
+def _chunked(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation) -> tuple[float, float]:
+    """Seconds by which chunks make prefill longer than one pass, where they are 1 % of the first token, and by which that comes later."""
     if plan.overlap != "chunk":
-        return 0.0
-    whole = handoff(plan_of(scenario, overlap="serial"), amounts).prefill.seconds
-    more = float(result.prefill.seconds - whole)
-    return more if more >= 0.01 * result.ttft_seconds else 0.0
+        return 0.0, 0.0
+    whole = handoff(plan_of(scenario, overlap="serial"), amounts)
+    more = float(result.prefill.seconds - whole.prefill.seconds)
+    return (more, more + float(result.gap_seconds - whole.gap_seconds)) if more >= 0.01 * result.ttft_seconds else (0.0, 0.0)
 
 
-def _hidden(result: Evaluation, exposed: float, fixed: float, longer: float, *, by_decode: bool) -> Sentence:
+def _hidden(result: Evaluation, exposed: float, fixed: float, chunked: tuple[float, float], *, by_decode: bool) -> Sentence:
     share = fixed / result.ttft_seconds
     if fixed > exposed and share >= 0.01:
         return (
@@ -141,9 +142,15 @@ def _hidden(result: Evaluation, exposed: float, fixed: float, longer: float, *, 
     if result.gap_share > GAP_MARK:
         return _late(result)
     behind = "prefill and decode's own layers" if by_decode and exposed <= 0 else "prefill"
+    longer, later = chunked
     if longer:
-        head = f"The wire hides behind {behind}, which chunks make {time_text(longer)} longer; decode waits for "
-        return ((head, ""), (time_text(exposed), "exposed", "transfer.exposed_seconds"), (".", ""))
+        head = ("Chunks hide the wire but for ", ""), (time_text(exposed), "exposed", "transfer.exposed_seconds")
+        long, change = (
+            f"prefill {time_text(longer)} longer",
+            f"{time_text(abs(later))} {'later' if later > 0 else 'sooner'} than sent whole",
+        )
+        ends = f" and make {long}: the first token comes {change}.", f" and make {long}: {change}."
+        return first_short([(*head, (end, "")) for end in ends])
     return (
         (f"The wire hides behind {behind}: of {time_text(result.transfer.seconds)} on the link, decode waits for ", ""),
         (time_text(exposed), "exposed", "transfer.exposed_seconds"),

@@ -18,6 +18,15 @@ _ROWS = (146, 192, 192, 234)
 _TONES = ("prefill", "wire", "exposed", "decode")
 
 
+FARTHEST = 4.0
+"""How many times its own length a timeline may get for the sake of a pinned request."""
+
+
+def beside(own: Moment, pinned: Moment) -> Moment:
+    """A moment whose strip reaches as far as the pinned one's, if that is not far longer."""
+    return replace(own, reach=max(own.reach, min(pinned.reach, FARTHEST * own.reach)))
+
+
 def timeline_pin_table(pinned: Moment, moments: Sequence[Moment]) -> Table:
     """Where the pinned request's spans stand on each moment's axis, cut at its right edge, and its first token in words."""
     first, after = float(pinned.parts.wire_start[0]), pinned.ready + float(pinned.result.transfer.exposed_seconds)

@@ -77,13 +77,14 @@ class Frame:
         kept = [*st.session_state.get(VIEW_NOTES, ()), *st.session_state["link_notes"]]
         typed = [st.session_state.pop(NOTE)] if NOTE in st.session_state else []
         idle = idle_notes(plan_of(self.state.scenario), self.state.scenario)
-        show_notices(self.notices, [*kept, *idle, *self.infeasible()])
+        show_notices(self.notices, kept)
         with self.controls:
             heads = controls.draw_controls(self.state, self.sliders)
         with self.more:
             controls.draw_more(self.state, st.session_state["view"])
-        # Below the controls, so that none of them moves from under the reader's hand.
-        show_notices(self.refused, [*typed, *(note for note in self.state.notes if note not in kept)], "refused_view")
+        # What comes of a control is said below them, so that none moves from under the reader's hand.
+        refused = [*typed, *(note for note in self.state.notes if note not in kept)]
+        show_notices(self.refused, [*refused, *idle, *self.infeasible()], "refused_view")
         return heads
 
 

@@ -111,23 +111,26 @@ def form_of(state: State) -> Drawn:
 def tables(state: State, name: str, values: tuple[int, ...], form: Form = None) -> Table:
     """Everything that moves with a slider, over its positions."""
     over, drawn = evaluate_over(state.scenario, name, values), form if isinstance(form, Drawn) else form_of(state)
-    table = tables_of(over, drawn)
     if state.pin is None:
-        return table
-    pinned = ghost.timeline_pin_table(_moments(_alone(state.pin.scenario))[0], _moments(over))
+        return tables_of(over, drawn)
+    (theirs,) = _moments(_alone(state.pin.scenario))
+    pinned = ghost.timeline_pin_table(theirs, _moments(over, theirs))
+    table = tables_of(over, drawn, theirs)
     return table | pinned | bars.levers_pin_table(table, state.scenario, state.pin.scenario, drawn.order)
 
 
-def _moments(over: Over) -> list[timeline.Moment]:
-    return over.table("moments", lambda o: {"moments": request.moments(o)})["moments"]
+def _moments(over: Over, pinned: timeline.Moment | None = None) -> list[timeline.Moment]:
+    own: list[timeline.Moment] = over.table("moments", lambda o: {"moments": request.moments(o)})["moments"]
+    return own if pinned is None else [ghost.beside(one, pinned) for one in own]
 
 
 def _alone(scenario: Scenario) -> Over:
     return evaluate_over(scenario, "prompt_tokens", (scenario.prompt_tokens,))
 
 
-def tables_of(over: Over, drawn: Drawn) -> Table:
-    """Everything the view shows, over a slider's positions."""
+def tables_of(over: Over, drawn: Drawn, pinned: timeline.Moment | None = None) -> Table:
+    """Everything the view shows, over a slider's positions; the timeline has room for a pinned one."""
+    shown, reach = _moments(over, pinned), pinned.reach if pinned else 0.0
     return {
         **over.table("answer", request.answer_table),
         **over.table("other engine", offers.other_table),
@@ -135,7 +138,7 @@ def tables_of(over: Over, drawn: Drawn) -> Table:
         **over.table("sum", request.sum_table),
         **over.table("behind", request.behind_table),
         **over.table(f"levers {drawn.order}", lambda o: levers.levers_table(o, drawn.order)),
-        **over.table(f"timeline {drawn.magnified}", lambda o: timeline.timeline_table(_moments(o), magnified=drawn.magnified)),
+        **over.table(f"timeline {drawn.magnified} {reach}", lambda _: timeline.timeline_table(shown, magnified=drawn.magnified)),
     }
 
 

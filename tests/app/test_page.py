@@ -53,7 +53,7 @@ def opened(**query):
 
 def test_the_page_opens_on_the_published_scenario():
     page = opened()
-    assert answer(page).startswith("The handoff adds 53.7\u202fms, ")
+    assert answer(page).startswith("The handoff adds 53.7\u202fms of 410\u202fms to the first token, 1.02\u202f% of ")
     assert page.select_slider(key="prompt_tokens").value == 8192
     assert views(page)["answer_view"]["url"]["query"] == ""
 
@@ -219,7 +219,7 @@ def test_how_to_read_the_page_is_said_on_a_first_visit_until_it_is_put_away():
 
 def test_an_infeasible_page_lists_what_would_make_each_side_fit_and_says_whose_times_these_are():
     page = opened(model="llama-3.1-405b", prefill_tp="8", decode_tp="1")
-    (box,) = views(page)["notices_view"]["items"]
+    (box,) = views(page)["refused_view"]["items"]
     said = str(box)
     assert "The times are what it would take if this could run." in said
     assert said.index("What would make prefill fit") < said.index("What would make decode fit")

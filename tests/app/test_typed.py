@@ -99,5 +99,5 @@ def test_a_prompt_beyond_the_context_offers_a_model_that_takes_it():
 
 
 def test_an_input_that_does_nothing_is_named_on_the_page():
-    notice = json.dumps(views(opened(group_layers="4"))["notices_view"]["items"])
+    notice = json.dumps(views(opened(group_layers="4"))["refused_view"]["items"])
     assert "Layers of a group (group_layers) does nothing under overlap serial" in notice

@@ -255,7 +255,7 @@ def test_a_value_in_the_table_reads_back_as_it_was():
 def test_a_layout_that_engines_refuse_is_said_beside_the_rank_map():
     page = opened()
     page.text_area(key="own_text").input(json.dumps({**CONFIG, "num_attention_heads": 24, "num_key_value_heads": 6})).run()
-    assert "Engines refuse this layout: 6 KV heads" in json.dumps(views(page)["notices_view"]["items"])
+    assert "Engines refuse this layout: 6 KV heads" in json.dumps(views(page)["refused_view"]["items"])
 
 
 def test_every_model_is_in_the_table_with_its_exact_bytes_and_a_link():
