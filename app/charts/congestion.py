@@ -24,6 +24,8 @@ from kvmodel.traffic import Traffic
 
 NUMBERS = tuple(sorted({round(2 ** (i / 2)) for i in range(17)}))
 """Handoffs in flight at which the curve is drawn: 1 to 256, two a doubling."""
+OTHERS = 8
+"""Of these, how many are spoken of where a handoff is alone."""
 RECOVERIES = ("retry", "resume", "recompute")
 FAILURE_ROWS: tuple[tuple[str, Sequence[Any]], ...] = (
     ("wait", ["First token if all goes well"]),
@@ -97,6 +99,7 @@ def _frame(row: Shared, pinned: Sequence[float]) -> dict[str, Any]:
         "g.room": f"decode has room for {count_text(found.pool_handoffs)}",
         "g.prefill_bytes": bytes_text(row.failures[0].prefill_held_bytes),
         "g.decode_bytes": bytes_text(row.failures[0].decode_reserved_bytes),
+        "g.second": second_sentence(row),
         "g.sentence": knee_sentence(row),
         "g.room_sentence": room_sentence(found, row.senders),
         **{
@@ -107,6 +110,13 @@ def _frame(row: Shared, pinned: Sequence[float]) -> dict[str, Any]:
 
 def _some(number: float) -> str:
     return digits(number) if number < 100 else count_text(round(number))
+
+
+def second_sentence(row: Shared) -> str:
+    """What the headline, which is of a handoff alone, becomes with others in flight."""
+    if row.number > 1:
+        return f"That is alone: with {count_text(row.number)} in flight each waits {time_text(row.found.seconds)}."
+    return f"That is alone: with {OTHERS} in flight each would wait {time_text(row.points[NUMBERS.index(OTHERS)])}."
 
 
 def knee_sentence(row: Shared) -> str:

@@ -68,7 +68,8 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     board.view(
         "where_view", [block("h2", "Where the time goes", class_="kv-h2"), where.where_figure(scenario, pinned), *hollow, *lost], now
     )
-    frame.describe_answer(board, state, frame.setup_block(scenario), now)
+    second = [block("p", at("g.second"), class_="kv-second")]
+    frame.describe_answer(board, state, frame.setup_block(scenario), now, second=second)
     undrawn = pipelining.undrawn_text(curves, offered)
     saves = [
         block("h2", "What sending early saves", class_="kv-h2"),

@@ -1,6 +1,7 @@
 """Charts of the wire's view as values: what overlap saves, what sharing costs, what failures cost."""
 
 import math
+import re
 from itertools import pairwise
 
 import pytest
@@ -111,6 +112,23 @@ def test_the_point_that_is_you_lies_on_the_curve():
     table = shared(values=congestion.NUMBERS)
     for i in range(len(congestion.NUMBERS)):
         assert 10 ** table["g.y"][i] == pytest.approx(table["g.curve"][i][i], rel=1e-3)
+
+
+def test_the_line_below_the_answer_says_what_handoffs_in_flight_make_of_it():
+    table = shared(values=(1, 8, 64))
+    eight, many = (n * evaluate(Scenario()).gap_seconds for n in (8, 64))  # the links are busy all of a handoff
+    assert table["g.second"] == [
+        f"That is alone: with 8 in flight each would wait {time_text(eight)}.",
+        f"That is alone: with 8 in flight each waits {time_text(eight)}.",
+        f"That is alone: with 64 in flight each waits {time_text(many)}.",
+    ]
+
+
+def test_what_fills_first_is_said_beside_the_room_that_decode_has():
+    said = shared()["g.room_sentence"][0]
+    assert "the links are full with 1.00 in flight, so they do not wait for memory first" in said
+    less = shared(scenario=Scenario(engine="vllm-nixl", handoff_seconds=2.0), decode_pool_gbytes=8.0)["g.room_sentence"][0]
+    assert re.search(r"room for 23 .* beyond [\d.]+ a second they wait for memory", less)
 
 
 def test_a_wall_stands_where_decode_has_no_more_room():
