@@ -105,21 +105,18 @@ def draw_more(state: State, view: str) -> None:
     if not folder.open:
         return
     with folder:
-        last = _draw_groups(state, MORE)
-        for name in MORE_BESIDE.get(view, ()):
-            _input(last, state, name)
+        _draw_groups(state, [*MORE, *([MORE_BESIDE[view]] if view in MORE_BESIDE else [])])
         still_block(block("h2", "In place of the engine's and the link's own", class_="kv-h2"))
         _draw_groups(state, KNOBS)
 
 
-def _draw_groups(state: State, groups: Sequence[tuple[str, Sequence[str]]]) -> Any:
-    """A column of inputs for each group; returns the last column."""
+def _draw_groups(state: State, groups: Sequence[tuple[str, Sequence[str]]]) -> None:
+    """A column of inputs for each group."""
     columns = st.columns(len(groups), gap="medium")
     for column, (title, names) in zip(columns, groups, strict=True):
         column.markdown(f"**{title}**")
         for name in names:
             _input(column, state, name)
-    return columns[-1]
 
 
 def _input(column: Any, state: State, name: str) -> None:

@@ -47,10 +47,13 @@ KNOBS = (
 FILTERS = {"measured": ("measured_link", "measured_engine"), "matrices": ("layer",)}
 """Choices at the head of a view's picture."""
 MORE_BESIDE = {
-    "next-turn": ("generated_tokens", "local_prefill_tokens"),
-    "wire": ("senders", "fabric", "decode_pool_gbytes", "failure_probability", "detection_seconds", "recovery", "lease_seconds"),
+    "next-turn": ("This turn", ("generated_tokens", "local_prefill_tokens")),
+    "wire": (
+        "Sharing and failures",
+        ("senders", "fabric", "decode_pool_gbytes", "failure_probability", "detection_seconds", "recovery", "lease_seconds"),
+    ),
 }
-"""Inputs beside the scenario's that a view unfolds with the rest."""
+"""Inputs beside the scenario's that a view unfolds with the rest, with their title."""
 Session = MutableMapping[str, Any]
 
 
@@ -74,7 +77,7 @@ def read(state: State, session: Session, sliders: Sequence[str]) -> State:
 
 
 def _unfolded(view: str) -> tuple[str, ...]:
-    return (*(name for _, group in (*MORE, *KNOBS) for name in group), *MORE_BESIDE.get(view, ()))
+    return (*(name for _, group in (*MORE, *KNOBS) for name in group), *MORE_BESIDE.get(view, ("", ()))[1])
 
 
 def text_key(name: str) -> str:

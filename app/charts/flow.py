@@ -92,6 +92,13 @@ def edges_path(geometry: Geometry, row: TurnRow, largest: float, unlike: TurnRow
     return "".join(arrows) or "M0,0Z"
 
 
+def _copies(design: Design, edges: Sequence[tuple[str, str]]) -> int:
+    """How often each byte crosses an edge, where ranks hold copies of heads; 1 where that is no whole number."""
+    through = 2 if any("pool" in edge for edge in edges) else 1  # into the pool and out of it
+    times = sum(_moved(design, edge) for edge in edges) / through / design.unique_bytes if design.unique_bytes else 1.0
+    return round(times) if abs(times - round(times)) < 1e-6 and times > 1 else 1
+
+
 def _moved(design: Design, edge: tuple[str, str]) -> float:
     return float(sum(e.bytes for e in design.edges if (e.source, e.target) == edge))
 
@@ -102,9 +109,10 @@ def _flow_frame(row: TurnRow, largest: float) -> dict[str, Any]:
         design = row.by_key[key]
         frame[f"f{index}.bytes"] = f"<b>{bytes_text(design.unique_bytes)}</b>"
         frame |= _node_texts(index, key, design)
+        copies = _copies(design, _EDGES[key])
         for number, edge in enumerate(_EDGES[key]):
             moved = _moved(design, edge)
-            frame[f"f{index}.e{number}"] = f"{_way(edge)}{bytes_text(moved)}" if moved else ""
+            frame[f"f{index}.e{number}"] = f"{_way(edge)}{f'{copies}×' * (copies > 1)}{bytes_text(moved / copies)}" if moved else ""
     return frame | {f"{prefix}.edges": edges_path(geometry, row, largest) for prefix, geometry in GEOMETRY.items()}
 
 

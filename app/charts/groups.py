@@ -39,13 +39,13 @@ def _exposed(over: Over, cross_layer: str) -> list[list[tuple[int, float]]]:
 def _sentence(single: tuple[int, float], best: tuple[int, float], whole: tuple[int, float], joined: tuple[int, float], row: Any) -> str:
     if row.kv.wire_bytes <= 0:
         return "Nothing moves, so layers need no groups."
-    first = f"With each layer apart, groups of {best[0]}" if best[0] > 1 else "With each layer apart, single layers"
+    first = f"Of layers that cross together, groups of {best[0]}" if best[0] > 1 else "Of layers that cross together, single ones"
     text = f"{first} expose least, {time_text(best[1])}"
     if best[0] > 1:
         text += f" (single layers: {time_text(single[1])})"
     if joined[0] > 1 and joined[1] < best[1] * (1 - LEAST):
         text += f"; with blocks that hold all layers groups of {joined[0]} would expose {time_text(joined[1])}"
-    return f"{text}. All layers at once, when the last is computed: {time_text(whole[1])}."
+    return f"{text}. All at once, when the last is computed but not yet the first token: {time_text(whole[1])}."
 
 
 def groups_line() -> dict[str, Any]:

@@ -62,15 +62,21 @@ def answer(plan: Plan, index: int, prompt: int, known: int) -> Sentence:
     if known >= prompt:
         return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire", "kv.wire_bytes"), (" to move.", ""))
     what, states = sent_words(plan.model.groups[index]), any(isinstance(group.attention, Linear) for group in plan.model.groups)
-    every = f"{bytes_text(whole)} for all {count_text(plan.model.layers)}{', states included' * (states and 'state' not in what)}."
+    every = f" for all {count_text(plan.model.layers)}{', states included' * (states and 'state' not in what)}."
     if not what:
-        return (("Of everything this layer computes, nothing crosses: ", ""), (bytes_text(0), "wire"), (f" of {every}", ""))
+        return (
+            ("Of everything this layer computes, nothing crosses: ", ""),
+            (bytes_text(0), "wire"),
+            (f" of {bytes_text(whole)}{every}", ""),
+        )
     alike = len({round(size) for size in sizes}) == 1
     each = "a layer" if alike else "in such a layer"
     return (
         (f"Of everything one layer computes, only {what}: ", ""),
-        (bytes_text(layer), "wire", "kv.prompt_bytes"),
-        (f" {each}, {every}", ""),
+        (bytes_text(layer), "wire"),
+        (f" {each}, ", ""),
+        (bytes_text(whole), "", "kv.prompt_bytes"),
+        (every, ""),
     )
 
 

@@ -57,6 +57,8 @@ class TurnRow:
     feasible: bool
     """Whether both sides hold the turn's whole prompt."""
     by_key: dict[Key, Design]
+    local: int = 0
+    """New tokens below which decode prefills by itself."""
 
 
 def turn_rows(state: State, field: str, values: Sequence[int]) -> list[TurnRow]:
@@ -72,7 +74,8 @@ def turn_rows(state: State, field: str, values: Sequence[int]) -> list[TurnRow]:
 
     def row(i: int, h: int, d: int) -> TurnRow:
         by_key = {(design.id, design.warm): pick(design, i) for design in full}
-        return TurnRow(h, d, min(state.turn.generated_tokens, h), state.scenario.batch, beside, bool(fits[i]), by_key)
+        born = min(state.turn.generated_tokens, h)
+        return TurnRow(h, d, born, state.scenario.batch, beside, bool(fits[i]), by_key, state.turn.local_prefill_tokens)
 
     return [row(i, h, d) for i, (h, d) in enumerate(zip(history.tolist(), delta.tolist(), strict=True))]
 
@@ -223,7 +226,10 @@ def stall_text(row: TurnRow) -> str:
         kept = f"{NAMED[best.id]} cuts {bytes_text(all_ship.unique_bytes)} to {bytes_text(best.unique_bytes)} and {_cut(all_ship, best)}"
         return f"Sticky moves nothing: the decode GPUs run the prefill. {_waits_text(row, seconds)} Against recomputing all, {kept}."
     share = row.delta / (row.history + row.delta)
-    why = f"{share_text(share)} of the prompt are new" if share >= LOCAL_PREFILL_SHARE else f"{count_text(row.delta)} tokens are new"
+    if share >= LOCAL_PREFILL_SHARE:
+        why = f"{share_text(share)} of the prompt are new, not under {share_text(LOCAL_PREFILL_SHARE)}"
+    else:
+        why = f"{count_text(row.delta)} tokens are new, not under {count_text(row.local)} (local prefill below)"
     return f"Sticky does not prefill on decode here, because {why}: the turn goes through the prefill side like pull back."
 
 

@@ -26,7 +26,7 @@ NOTE = (
     "Orange edges are KV, wider for more bytes: eight times the bytes are twice as wide; thin grey edges are text. Beside the pool, ↓ is "
     "what it takes and ↑ what it gives. Pull back and the shared pool suppose that prefill still holds the history but for what decode "
     "generated; recompute and the cold pool, which is what serving the turn on any worker costs, that it holds none. Times add up "
-    "prefill, transfers that nothing hides, and the first decode step."
+    "prefill, transfers that nothing hides, and the first decode step, but for sticky, whose prefill on decode makes the token."
 )
 
 

@@ -37,7 +37,7 @@ SYMBOLS = {
 OVERLAPS = {
     "serial": "Nothing crosses before prefill ends.",
     "chunk": "Chunks cross while later chunks compute; the last one cannot hide.",
-    "layer": "Layers cross while later layers compute: busy(i) = max(ready(i), busy(i − 1)) + x(i); the last one cannot hide.",
+    "layer": "Layers cross while later layers compute: busy(i) = max(ready(i), busy(i − 1)) + x(i); only the logits hide any of the last.",
     "layer-group": "Groups of layers cross while later layers compute: busy(i) = max(ready(i), busy(i − 1)) + x(i); the last cannot hide.",
     "layer-both": "Layers cross while later layers compute, and decode starts on layers that have arrived.",
 }

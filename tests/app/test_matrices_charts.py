@@ -159,7 +159,7 @@ def test_the_answer_of_a_plain_model_is_the_sentence_of_the_page():
     _, table, o = drawn()
     said = "Of everything one layer computes, only K and V cross: 33.6\u202fMB a layer, 2.68\u202fGB for all 80."
     assert table["answer.text"][o.at] == said
-    assert ["33.6\u202fMB", "wire", "kv.prompt_bytes"] in table["answer"][o.at]
+    assert ["2.68\u202fGB", "", "kv.prompt_bytes"] in table["answer"][o.at]
     assert table["m.setup"][o.at].endswith("The weights (856 M parameters, 1.71\u202fGB) sit on both sides and never move")
 
 

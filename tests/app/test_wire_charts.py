@@ -238,7 +238,7 @@ def test_rows_of_the_wait_stay_while_the_prompt_is_dragged():
 def test_groups_of_layers_are_said_with_the_best_size():
     scenario = Scenario(engine="vllm-nixl", message_seconds=2e-5, posting_threads=1, fragmentation=1.0, overlap="layer")
     said = groups.groups_table(evaluate_over(scenario, "prompt_tokens", (8192,)))["p.groups"][0]
-    assert said.startswith("With each layer apart, single layers expose least")
+    assert said.startswith("Of layers that cross together, single ones expose least")
     assert "with blocks that hold all layers groups of" in said
     assert groups.groups_table(evaluate_over(Scenario(decode_held_tokens=8192), "prompt_tokens", (8192,)))["p.groups"][0].startswith(
         "Nothing"
