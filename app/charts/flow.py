@@ -92,10 +92,14 @@ def edges_path(geometry: Geometry, row: TurnRow, largest: float, unlike: TurnRow
     return "".join(arrows) or "M0,0Z"
 
 
-def _copies(design: Design, edges: Sequence[tuple[str, str]]) -> int:
+def _copies(design: Design, edge: tuple[str, str], edges: Sequence[tuple[str, str]]) -> int:
     """How often each byte crosses an edge, where ranks hold copies of heads; 1 where that is no whole number."""
-    through = 2 if any("pool" in edge for edge in edges) else 1  # into the pool and out of it
-    times = sum(_moved(design, edge) for edge in edges) / through / design.unique_bytes if design.unique_bytes else 1.0
+    source, target = edge
+    if "pool" in edge:  # once into it, then as often as it is read on the other side
+        once = _moved(design, ("prefill" if target == "decode" else "decode", "pool")) if source == "pool" else 0.0
+        times = _moved(design, edge) / once if once else 1.0
+    else:
+        times = sum(_moved(design, one) for one in edges) / design.unique_bytes if design.unique_bytes else 1.0
     return round(times) if abs(times - round(times)) < 1e-6 and times > 1 else 1
 
 
@@ -109,9 +113,8 @@ def _flow_frame(row: TurnRow, largest: float) -> dict[str, Any]:
         design = row.by_key[key]
         frame[f"f{index}.bytes"] = f"<b>{bytes_text(design.unique_bytes)}</b>"
         frame |= _node_texts(index, key, design)
-        copies = _copies(design, _EDGES[key])
         for number, edge in enumerate(_EDGES[key]):
-            moved = _moved(design, edge)
+            moved, copies = _moved(design, edge), _copies(design, edge, _EDGES[key])
             frame[f"f{index}.e{number}"] = f"{_way(edge)}{f'{copies}×' * (copies > 1)}{bytes_text(moved / copies)}" if moved else ""
     return frame | {f"{prefix}.edges": edges_path(geometry, row, largest) for prefix, geometry in GEOMETRY.items()}
 

@@ -205,6 +205,30 @@ def said(history, delta, **fields):
     return table["answer.text"][0], table["stall"][0]
 
 
+def test_arrows_say_how_often_each_byte_crosses_where_ranks_hold_copies_of_heads():
+    state = State(
+        Scenario(model="qwen3-235b-a22b"), Turn(history_tokens=150_000, delta_tokens=900, generated_tokens=250)
+    )  # 4 KV heads, TP 8
+    row = turn.turn_rows(state, "delta_tokens", (900,))[0]
+    table = {name: column[0] for name, column in flow.flow_table([row]).items()}
+    assert [table[f"f{i}.e0"] for i in (0, 1)] == ["2×29.1\u202fGB", "2×173\u202fMB"]
+    assert [table[f"f2.e{i}"].rpartition("\u2009")[2] for i in range(4)] == [
+        "173\u202fMB",
+        "2×48.1\u202fMB",
+        "48.1\u202fMB",
+        "2×173\u202fMB",
+    ]
+    plain = flow.flow_table([turn.turn_rows(State(Scenario(), Turn()), "delta_tokens", (2000,))[0]])
+    assert not any("×" in str(column[0]) for name, column in plain.items() if ".e" in name)
+
+
+def test_a_turn_too_long_for_decode_says_what_the_limit_is():
+    _, note = said(30_000, 4_000)
+    assert "because 4,000 tokens are new, not under 2,048 (local prefill below)" in note
+    _, note = said(500, 1_500)
+    assert "because 75.0\u202f% of the prompt are new, not under 70.0\u202f%" in note
+
+
 def test_a_turn_with_nothing_to_keep_does_not_claim_to_save():
     answer, _ = said(128, 2_000)
     assert "cuts" not in answer
