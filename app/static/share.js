@@ -23,10 +23,44 @@ async function copy(button) {
   setTimeout(() => { button.textContent = said; }, 2000);
 }
 
+const HEAD = 24, FOOT = 52, EDGE = 16; // pixels of a line above, of what stands below, and at the sides
+
+// A text in lines of at most so many pixels.
+function wrapped(text, most, font) {
+  const pen = Object.assign(document.createElement("canvas").getContext("2d"), { font });
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const longer = `${lines.at(-1)} ${word}`.trim();
+    if (lines.at(-1) && pen.measureText(longer).width > most) lines.push(word);
+    else lines[lines.length - 1] = longer;
+  }
+  return lines;
+}
+
+const escaped = text => text.replace(/[&<>]/g, sign => `&#${sign.charCodeAt(0)};`);
+const said = at => (document.querySelector(at)?.innerText ?? "").replace(/[ \n\t]+/g, " ").trim();
+
+// The chart with the answer above it, and the scenario and the link below: an image goes where the page does not.
+function captioned(node) {
+  const { width, height, font, _size: size } = node._fullLayout;
+  const colour = name => getComputedStyle(document.documentElement).getPropertyValue(`--kv-${name}`).trim();
+  const most = width - 2 * EDGE, lines = wrapped(said("h1.kv-answer"), most, `bold 18px ${font.family}`);
+  const below = [`${said(".kv-said-line")} · arithmetic, not a measurement`, link()].map(text => wrapped(text, most, `11px ${font.family}`)[0]);
+  const top = HEAD * lines.length + HEAD, bottom = FOOT;
+  const margin = { l: size.l + EDGE, r: size.r + EDGE, t: size.t + top, b: size.b + bottom, pad: 0 };
+  const wide = width + 2 * EDGE, x = -size.l / (wide - margin.l - margin.r);
+  const note = { xref: "paper", yref: "paper", showarrow: false, xanchor: "left", align: "left", x };
+  const notes = [
+    { ...note, text: lines.map(line => `<b>${escaped(line)}</b>`).join("<br>"), y: 1, yanchor: "bottom", yshift: size.t + 8, font: { size: 18, color: colour("ink") } },
+    { ...note, text: below.map(escaped).join("<br>"), y: 0, yanchor: "top", yshift: -size.b - 8, font: { size: 11, color: colour("muted") } },
+  ];
+  const layout = { ...node.layout, width: wide, height: height + top + bottom, margin, annotations: [...(node.layout.annotations ?? []), ...notes], paper_bgcolor: colour("bg"), plot_bgcolor: colour("bg") };
+  return { data: node.data, layout };
+}
+
 function save({ image, chart }) {
-  const node = document.querySelector(`.${chart}`);
-  const { width, height } = node._fullLayout;
-  globalThis.Plotly.downloadImage(node, { format: image, width, height, scale: image === "png" ? 2 : 1, filename: chart.replace(/^kv-/, "kv-handoff-") });
+  const figure = captioned(document.querySelector(`.${chart}`)), { width, height } = figure.layout;
+  globalThis.Plotly.downloadImage(figure, { format: image, width, height, scale: image === "png" ? 2 : 1, filename: chart.replace(/^kv-/, "kv-handoff-") });
 }
 
 document.addEventListener("click", ({ target }) => {

@@ -22,7 +22,7 @@ from app.views.pin import draw as draw_pin
 from app.words import explained_words
 from kvmodel import registry
 from kvmodel.context import context_words
-from kvmodel.display import count_text, rate_text
+from kvmodel.display import count_text, rate_text, share_text
 from kvmodel.evaluate import evaluate, remedies
 from kvmodel.idle import idle_notes
 from kvmodel.lanes import lanes_notes
@@ -42,6 +42,8 @@ PLACES = (
 """Places of a view, top to bottom."""
 VIEW_NOTES = "view_notes"
 """Session key: what the address says of a view that there is not."""
+FAR = 0.5
+"""Share of a link's bandwidth below which what engines reach is said beside the ideal one."""
 SAYS_ITSELF = ("one-request",)
 """Views whose sentence says that a scenario is infeasible."""
 
@@ -273,9 +275,12 @@ def kv_text(scenario: Scenario) -> str:
 
 
 def engine_text(scenario: Scenario) -> str:
-    """The engine in words."""
-    name = registry.engines()[scenario.engine].name
-    return f"{name} engine: bandwidth alone" if scenario.engine == "ideal" else name
+    """The engine in words; of the ideal one, where real ones reach less than half of the bandwidth, how much they do."""
+    name, link = registry.engines()[scenario.engine].name, registry.links()[scenario.link]
+    if scenario.engine != "ideal":
+        return name
+    far = link.achieved < FAR and scenario.link_gbytes_per_s is None
+    return f"{name} engine: bandwidth alone{f', of which others reach {share_text(link.achieved)}' if far else ''}"
 
 
 def link_text(scenario: Scenario) -> str:

@@ -16,8 +16,9 @@ from app.views.frame import Form
 from app.views.yardstick import yardstick
 
 NOTE = (
-    "A cell is the time all bytes of so many prompts take on a link, hidden or not, under the engine and lanes chosen; "
-    "bandwidth is one direction's. One link is drawn for each bandwidth and scope: a NIC for each GPU, for a node, for a site."
+    "A cell is the time all bytes of so many prompts take on a link, hidden or not, under the engine and lanes chosen, without what an "
+    "engine adds to each handoff whatever its bytes; bandwidth is one direction's. One link is drawn for each bandwidth and scope: a NIC "
+    "for each GPU, for a node, for a site."
 )
 
 

@@ -115,6 +115,15 @@ def test_tables_hold_only_columns_that_a_view_shows():
         assert {len(c) for c in slider["table"].values() if isinstance(c, list)} == {len(slider["positions"])}
 
 
+@pytest.mark.parametrize(
+    ("link", "given", "said"), [("ethernet-100", {}, True), ("ib-ndr-400", {}, False), ("ethernet-100", {"link_gbytes_per_s": "12"}, False)]
+)
+def test_the_ideal_engine_says_where_others_reach_far_less_than_the_bandwidth(link, given, said):
+    told = json.dumps(views(opened(link=link, **given))["answer_view"]["items"], ensure_ascii=False)
+    assert "Ideal engine: bandwidth alone" in told
+    assert ("of which others reach 38.0\u202f%" in told) == said
+
+
 def test_a_deep_link_sets_every_kind_of_control():
     page = opened(
         model="llama-3.1-8b", prompt_tokens="8000", decode_tp="4", link="ethernet-25", overlap="layer", decode_batch="32", lanes="auto"

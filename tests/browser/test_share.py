@@ -1,8 +1,10 @@
 """The share panel in Chromium: copying, saving, and a chart in a frame from another origin."""
 
 import contextlib
+import html
 import http.server
 import io
+import re
 import threading
 
 import pytest
@@ -39,7 +41,12 @@ def test_an_image_is_made_in_the_browser(visit, kind, start):
         one.page.locator(".kv-share", has_text="One handoff").get_by_role("button", name=kind).click()
     saved = waiting.value
     assert saved.suggested_filename == f"kv-handoff-timeline.{kind.lower()}"
-    assert saved.path().read_bytes().startswith(start)
+    drawn = saved.path().read_bytes()
+    assert drawn.startswith(start)
+    if kind == "SVG":  # what it says, what it is of, and where it comes from
+        text = " ".join(re.findall(r">([^<>]+)<", html.unescape(drawn.decode())))
+        for part in (one.answer().split(" to the first")[0], "of Ethernet 25 at", "not a measurement", f"{one.address}/?link=ethernet-25"):
+            assert part in text
     assert [url for url in one.requests[before:] if url.startswith("http")] == []
 
 
