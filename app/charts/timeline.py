@@ -81,11 +81,13 @@ def _says(m: Moment) -> Frame:
 def _lanes(m: Moment) -> Frame:
     """Prefill and what is exposed as bars with cuts between their cells; the hidden part of the wire cell by cell.
 
-    After prefill ends every part is ready, so what is exposed is one piece.
+    After prefill ends every part is ready, so what is exposed is one piece; what crosses then and decode does not wait for is hidden too.
     """
     p, unit = m.parts, SCALE / m.reach
     moves = m.result.kv.wire_bytes > 0
-    low, high, ready = p.wire_start * unit, p.wire_end * unit, m.ready * unit
+    waits = float(m.result.transfer.exposed_seconds) > 0
+    edge = m.ready if waits or not moves else max(m.ready, float(p.wire_end[-1]))
+    low, high, ready = p.wire_start * unit, p.wire_end * unit, edge * unit
     hidden = (low < ready) & moves
     late = low[(low > ready * (1 + 1e-9)) & moves]
     late_end = float(p.wire_end[-1]) if moves else m.ready
@@ -95,7 +97,7 @@ def _lanes(m: Moment) -> Frame:
         "t.prefill_cuts": _cuts(p.compute_end[:-1] * unit, shown=_cell(m) * WIDE >= SEEN),
         "t.wire_bar": [round(sent[-1] - first[0]), round(first[0])] if len(first) else [0, 0],
         "t.wire_cells": _cells(first, sent),
-        "t.late_bar": bar(max(m.ready, float(p.wire_start[0])), max(m.ready, late_end), m.reach),
+        "t.late_bar": bar(max(edge, float(p.wire_start[0])), max(edge, late_end), m.reach),
         "t.late_cuts": _cuts(late, shown=_busy(m) * WIDE >= SEEN),
     }
 

@@ -23,7 +23,7 @@ async function copy(button) {
   setTimeout(() => { button.textContent = said; }, 2000);
 }
 
-const HEAD = 24, FOOT = 52, EDGE = 16; // pixels of a line above, of what stands below, and at the sides
+const HEAD = 24, FOOT = 15, EDGE = 16; // pixels of a line above, of one below, and at the sides
 
 // A text in lines of at most so many pixels.
 function wrapped(text, most, font) {
@@ -38,15 +38,16 @@ function wrapped(text, most, font) {
 }
 
 const escaped = text => text.replace(/[&<>]/g, sign => `&#${sign.charCodeAt(0)};`);
-const said = at => (document.querySelector(at)?.innerText ?? "").replace(/[ \n\t]+/g, " ").trim();
+const said = at => (document.querySelector(at)?.textContent ?? "").replace(/[ \n\t]+/g, " ").trim();
 
 // The chart with the answer above it, and the scenario and the link below: an image goes where the page does not.
 function captioned(node) {
   const { width, height, font, _size: size } = node._fullLayout;
   const colour = name => getComputedStyle(document.documentElement).getPropertyValue(`--kv-${name}`).trim();
   const most = width - 2 * EDGE, lines = wrapped(said("h1.kv-answer"), most, `bold 18px ${font.family}`);
-  const below = [`${said(".kv-said-line")} · arithmetic, not a measurement`, link()].map(text => wrapped(text, most, `11px ${font.family}`)[0]);
-  const top = HEAD * lines.length + HEAD, bottom = FOOT;
+  const made = `${said(".kv-said-line")}${said(".kv-away > :first-child")} · arithmetic, not a measurement`;
+  const below = [made, link()].flatMap(text => wrapped(text, most, `11px ${font.family}`));
+  const top = HEAD * lines.length + HEAD, bottom = FOOT * below.length + HEAD;
   const margin = { l: size.l + EDGE, r: size.r + EDGE, t: size.t + top, b: size.b + bottom, pad: 0 };
   const wide = width + 2 * EDGE, x = -size.l / (wide - margin.l - margin.r);
   const note = { xref: "paper", yref: "paper", showarrow: false, xanchor: "left", align: "left", x };

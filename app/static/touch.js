@@ -42,3 +42,17 @@ on("click", ({ target }) => {
   said.style.top = `${bottom + 6}px`;
   said.style.left = `${Math.max(12, Math.min(left, innerWidth - said.offsetWidth - 12))}px`;
 });
+
+// On a phone the button that pins stands below everything: what it makes, at the head of the page, comes into sight.
+on("click", ({ target }) => {
+  if (innerWidth > 640 || !target.closest?.(".st-key-do_pin")) return;
+  const seen = () => {
+    const made = document.querySelector(".st-key-pinned_view");
+    made?.scrollIntoView({ block: "center", behavior: "instant" });
+    return made;
+  };
+  if (seen()) return;
+  const waiting = new MutationObserver(() => seen() && waiting.disconnect());
+  waiting.observe(document.body, { childList: true, subtree: true });
+  setTimeout(() => waiting.disconnect(), 3_000);
+});

@@ -184,3 +184,13 @@ def test_fixed_handoff_time_is_drawn_and_in_the_sum():
     fixed = next(b for b in blocks(drawn(o), 179) if b[2] == LIGHT["other"])
     assert fixed[1] == pytest.approx(0.007 / (1.045 * o.rows[o.at].ttft_seconds) * strips.SCALE, abs=2)
     assert "kv-swatch-other" in str(request.sum_block(o))
+
+
+@pytest.mark.parametrize(("overlap", "shown"), [("layer-both", False), ("layer", True)])
+def test_what_crosses_after_prefill_is_drawn_as_exposed_only_where_decode_waits_for_it(overlap, shown):
+    o = over(overlap=overlap)
+    table = timeline.timeline_table(request.moments(o), magnified=False)
+    assert (float(o.rows[o.at].transfer.exposed_seconds) > 0) == shown
+    assert (table["t.late_bar"][o.at][0] > 0) == shown
+    drawn_to, ready = int(np.asarray(table["t.wire_bar"][o.at]).sum()), table["t.ready"][o.at]
+    assert (drawn_to > ready) != shown  # the last layer crosses while decode computes on the first

@@ -237,6 +237,24 @@ def test_a_finger_that_scrolls_over_a_slider_changes_nothing_and_one_along_it_dr
     assert not one.errors
 
 
+def test_on_a_phone_a_word_says_what_it_means_and_a_pin_comes_into_sight(visit):
+    one = visit(width=390, touch=True).open()
+    one.page.locator("abbr", has_text="lanes").first.tap()
+    meaning = one.page.locator(".kv-meaning")
+    assert meaning.inner_text().startswith("One link used from one side to the other")
+    box = meaning.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+    one.page.get_by_role("button", name="Pin to compare").tap()
+    one.page.wait_for_selector(".st-key-pinned_view")
+    one.settle()
+    assert meaning.count() == 0
+    assert one.page.locator(".st-key-pinned_view").evaluate(
+        "e => { const { top } = e.getBoundingClientRect(); return top > 0 && top < innerHeight; }"
+    )
+    assert not one.errors
+
+
 def test_a_pasted_configuration_is_the_model_of_every_view(visit):
     one = visit().open("/weighs")
     config = '{"num_hidden_layers": 4, "hidden_size": 512, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64}'

@@ -45,7 +45,13 @@ def test_an_image_is_made_in_the_browser(visit, kind, start):
     assert drawn.startswith(start)
     if kind == "SVG":  # what it says, what it is of, and where it comes from
         text = " ".join(re.findall(r">([^<>]+)<", html.unescape(drawn.decode())))
-        for part in (one.answer().split(" to the first")[0], "of Ethernet 25 at", "not a measurement", f"{one.address}/?link=ethernet-25"):
+        for part in (
+            one.answer().split(" to the first")[0],
+            "of Ethernet 25 at",
+            "Ideal engine: bandwidth alone",
+            "not a measurement",
+            f"{one.address}/?link=ethernet-25",
+        ):
             assert part in text
     assert [url for url in one.requests[before:] if url.startswith("http")] == []
 
