@@ -193,4 +193,4 @@ def test_what_crosses_after_prefill_is_drawn_as_exposed_only_where_decode_waits_
     assert (float(o.rows[o.at].transfer.exposed_seconds) > 0) == shown
     assert (table["t.late_bar"][o.at][0] > 0) == shown
     drawn_to, ready = int(np.asarray(table["t.wire_bar"][o.at]).sum()), table["t.ready"][o.at]
-    assert (drawn_to > ready) != shown  # the last layer crosses while decode computes on the first
+    assert (drawn_to > ready + 2) != shown  # the last layer crosses while decode computes on the first
