@@ -137,9 +137,12 @@ function part([text, meaning, figure, mark]) {
   return node;
 }
 
-// A mark whose data carry an address opens it: another page beside, another scenario here.
+// A mark whose data carry an address opens it: another page beside, another scenario here. A finger has to come twice: first it reads.
+const addressOf = node => node._hoverdata?.[0]?.customdata?.[1];
 function openMark(node) {
-  const address = node._hoverdata?.[0]?.customdata?.[1];
+  const address = addressOf(node), { touch, read } = node.press ?? {};
+  if (touch && read !== address) return;
+  node.press = { touch }; // Plotly makes a click of its own of a tap
   if (/^https:/.test(address)) window.open(address, "_blank", "noopener");
   else if (/^[?]/.test(address) && /^http/.test(location.protocol)) location.assign(address);
 }
@@ -243,6 +246,7 @@ class View {
     node.setAttribute("role", "img");
     node.figure = item;
     this.near.observe(node);
+    node.addEventListener("pointerdown", ({ pointerType }) => { node.press = { touch: pointerType === "touch", read: addressOf(node) }; }, { capture: true });
     node.addEventListener("click", () => openMark(node));
     return node;
   }

@@ -24,8 +24,8 @@ HOW = (
     "move every line down: twice the lanes halve the time of the bytes, not that of posting messages."
 )
 UNNAMED = (
-    "A line without a name is too near to one that has it: point at it to read its link. Links of one bandwidth share a line; the table "
-    "of every link is below."
+    "A line without a name is too near to one that has it: point at it, or tap it, to read its link. Links of one bandwidth share a "
+    "line; the table of every link is below."
 )
 HIDING = (
     "Prefill is the yardstick of another question: can sending layer by layer hide the handoff? It can while the wire needs less time "

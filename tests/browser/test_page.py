@@ -121,20 +121,28 @@ def test_a_choice_needs_no_early_drawing(visit):
     assert "prefill_tp=4" in late.page.url
 
 
-def test_a_published_mark_opens_the_page_that_prints_it(visit):
-    one = visit().open("/measured?link=roce-200")
-    one.page.evaluate("window.open = (...words) => { globalThis.opened = words; }")
+@pytest.mark.parametrize("finger", [False, True])
+def test_a_published_mark_opens_the_page_that_prints_it_to_a_finger_once_it_was_read(visit, finger):
+    one = visit(touch=finger).open("/measured?link=roce-200")
+    one.page.evaluate("void (window.open = (...words) => { (globalThis.opened ??= []).push(words); })")
     chart = one.page.locator(".kv-measured")
     place = chart.evaluate(
         "n => { const t = n.data.find(d => d.customdata), a = n._fullLayout;"
         " const r = n.querySelector('.nsewdrag').getBoundingClientRect();"
         " return [r.x + a.xaxis.l2p(Math.log10(t.x[0])), r.y + a.yaxis.l2p(Math.log10(t.y[0])), t.customdata[0][1]]; }"
     )
-    one.page.mouse.move(place[0] - 30, place[1] - 30)
-    one.page.mouse.move(place[0], place[1], steps=4)
-    one.page.wait_for_timeout(300)
-    one.page.mouse.click(place[0], place[1])
-    assert one.page.evaluate("globalThis.opened") == [place[2], "_blank", "noopener"]
+    if finger:
+        one.page.touchscreen.tap(place[0], place[1])
+        chart.locator(".hoverlayer text").first.wait_for()
+        assert one.page.evaluate("globalThis.opened") is None
+        one.page.touchscreen.tap(place[0], place[1])
+    else:
+        one.page.mouse.move(place[0] - 30, place[1] - 30)
+        one.page.mouse.move(place[0], place[1], steps=4)
+        one.page.wait_for_timeout(300)
+        one.page.mouse.click(place[0], place[1])
+    one.page.wait_for_function("globalThis.opened")
+    assert one.page.evaluate("globalThis.opened") == [[place[2], "_blank", "noopener"]]
 
 
 def test_a_link_carries_only_what_differs(visit):
