@@ -97,6 +97,12 @@ def note(text: Spec, x: Spec, y: Spec, fill: str, size: int, **more: Any) -> Spe
     return {**base, "text": text, "x": x, "y": y, "font": {"size": size, "color": colour(fill)}, **more}
 
 
+def axis_title(text: Spec, size: int, left: int) -> Spec:
+    """What an axis of amounts shows, above it and level with its ticks; `left` is the plot's left margin in pixels."""
+    place = {"xref": "paper", "yref": "paper", "yanchor": "bottom", "align": "left", "xshift": 4 - left, "yshift": 6}
+    return note(text, 0.0, 1.0, "muted", size, **place)
+
+
 def disc(x: Spec, y: Spec) -> Spec:
     """Where you are, at a point in the axes' own units (their logarithms on log axes).
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from statistics import median
 from typing import Any
 
-from app.charts.marks import disc, line, note, words
+from app.charts.marks import axis_title, disc, line, note, words
 from app.charts.scale import log_axis, spread, text_width, time_axis
 from app.charts.spec import Figure, Spec, Table, at, colour, four_digits
 from app.over import Over
@@ -259,8 +259,9 @@ def _residuals(shown: Sequence[Point], most: int) -> Spec:
     ticks = [t for t in (0.01, 0.1, 0.25, 0.5, 1, 2, 4, 10, 100, 1000) if bottom <= t <= top]
     band = {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "y0": 1 / (1 + CLOSE), "y1": 1 / (1 - CLOSE)}
     layout = {
-        "height": 300,
-        "margin": {"l": 60, "r": 16, "t": 8, "b": 44},
+        "height": 320,
+        "margin": {"l": 60, "r": 16, "t": 28, "b": 44},
+        "annotations": [axis_title("measured ÷ modelled time; rings: ÷ bytes over bandwidth", 12, 60)],
         "xaxis": {**_bytes_axis(low, high, most), "title": {"text": "bytes moved"}, "fixedrange": True},
         "yaxis": {**log_axis(bottom, top, ticks, [f"{t:g}×" for t in ticks]), "fixedrange": True, "showgrid": True},
         "shapes": [{**band, "layer": "below", "line": {"width": 0}, "fillcolor": colour("panel")}],

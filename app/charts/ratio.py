@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from app.charts.curves import Curves
-from app.charts.marks import disc, line, note
+from app.charts.marks import axis_title, disc, line, note
 from app.charts.scale import log_axis, token_axis
 from app.charts.spec import Figure, Spec, Table, at, col, colour
 from kvmodel.display import NARROW_SPACE, share_text, tokens_text
@@ -50,11 +50,12 @@ def _layout(table: Table, pinned: Curves | None, size: int) -> Spec:
     right = {"xref": "paper", "xanchor": "right", "yshift": 10, "xshift": -4, "bgcolor": colour("bg")}
     you = {"xanchor": at("c.you_anchor"), "yshift": -18, "bgcolor": colour("bg"), "borderpad": 3}
     layout = {
-        "height": 240,
-        "margin": {"l": 52, "r": 16, "t": 8, "b": 44},
+        "height": 260,
+        "margin": {"l": 52, "r": 16, "t": 28, "b": 44},
         "xaxis": {**token_axis(tokens[0], tokens[-1]), "title": {"text": "prompt tokens"}, "fixedrange": True},
         "yaxis": {**log_axis(low, high, ticks, [f"{t * 100:,g}{NARROW_SPACE}%" for t in ticks]), "showgrid": True, "fixedrange": True},
         "annotations": [
+            axis_title("wire ÷ prefill", size, 52),
             *([pinned.label(pinned.ratio, "pin", size)] if pinned else []),
             note("as long as prefill", 1.0, 0.0, "prefill_text", size, **right),
             note(at("r.text"), at("c.x"), at("r.you"), "ink", size, **you),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from app.charts.layer_runs import Run, runs_of
-from app.charts.marks import Label, labels, line, note, rule
+from app.charts.marks import Label, axis_title, labels, line, rule
 from app.charts.roofs import PLOT, ROW, Bounds, Roof, across_plot, foot, place, ridges, roofs_of, roofs_shown, titles
 from app.charts.scale import log_axis, text_width
 from app.charts.spec import Figure, Spec, Table, at, colour, four_digits
@@ -156,7 +156,7 @@ def _layout(runs: Sequence[Run], bounds: Bounds, size: int, height: int) -> Spec
         "margin": {"l": 40, "r": 8, "t": 13 + 15 * len(heads), "b": 44},
         "xaxis": {**across, "title": {"text": "FLOP per byte of HBM traffic"}, "fixedrange": True},
         "yaxis": {**upward, "fixedrange": True},
-        "annotations": [_title(heads, size)],
+        "annotations": [axis_title("<br>".join(heads), size, 40)],
         "shapes": [rule(roof.ridge, 10**low, roof.peak / 1e12, "line" if roof.tone == "ink" else roof.tone, 1, "dot") for roof in roofs],
     }
     return {"data": [*(_roof_line(roof, left, right) for roof in roofs), points, words], "layout": layout}
@@ -167,11 +167,6 @@ def _roof_line(roof: Roof, left: float, right: float) -> Spec:
     x = [roof.ridge, 10**right] if roof.attention else [10**left, roof.ridge, 10**right]
     y = [min(roof.peak, v * roof.bandwidth) / 1e12 for v in x]
     return line(four_digits(x), four_digits(y), roof.tone, 2, dash="dash" if roof.attention else "solid")
-
-
-def _title(titles: Sequence[str], size: int) -> Spec:
-    over = {"xref": "paper", "yref": "paper", "yanchor": "bottom", "xshift": -36, "yshift": 6, "align": "left"}
-    return note("<br>".join(titles), 0.0, 1.0, "muted", size, **over)
 
 
 def _tick(value: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.charts.curves import Curves
-from app.charts.marks import disc, line, note
+from app.charts.marks import axis_title, disc, line, note
 from app.charts.rank_map import ranks_block as ranks_block
 from app.charts.scale import log_axis, token_axis
 from app.charts.spec import Figure, Spec, Table, at, col, colour, four_digits
@@ -86,11 +86,12 @@ def _growth(table: Table, pinned: Curves | None, size: int) -> Spec:
     ]
     covered = {"bgcolor": colour("bg"), "borderpad": 3}
     layout = {
-        "height": 280,
-        "margin": {"l": 60, "r": 16, "t": 8, "b": 44},
+        "height": 300,
+        "margin": {"l": 60, "r": 16, "t": 28, "b": 44},
         "xaxis": {**token_axis(tokens[0], tokens[-1]), "title": {"text": "prompt tokens"}, "fixedrange": True},
         "yaxis": {**log_axis(low, high, ticks, [_tick(t) for t in ticks]), "showgrid": True, "fixedrange": True},
         "annotations": [
+            axis_title("KV bytes a token", size, 60),
             *([pinned.label(pinned.average, "pin, on average", size)] if pinned else []),
             note("<b>on average</b>", table["w.x"][0], math.log10(table["w.average"][0]), "wire_text", size, xshift=6, yshift=12),
             note("the next token", table["w.x"][-1], math.log10(table["w.marginal"][-1]), "muted", size, xanchor="right", yshift=-12),
