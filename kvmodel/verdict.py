@@ -48,7 +48,9 @@ def answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation)
 
 def doubted(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation, flip: Flip | None) -> Sentence:
     """The answer sentence with a flip that is known."""
-    return with_flip(_answer(plan, amounts, scenario, result), flip)
+    said = _answer(plan, amounts, scenario, result)
+    doubtful = with_flip(said, flip)
+    return doubtful if flip is None or doubtful is not said else with_flip(_answer(plan, amounts, scenario, result, brief=True), flip)
 
 
 def with_flip(sentence: Sentence, flip: Flip | None) -> Sentence:
@@ -65,8 +67,8 @@ def verdict_and_note(plan: Plan, amounts: Amounts, scenario: Scenario, result: E
     return plain(doubted(plan, amounts, scenario, result, flip)), flip.note if flip else ""
 
 
-def _answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation) -> Sentence:
-    """The first sentence that holds."""
+def _answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation, *, brief: bool = False) -> Sentence:
+    """The first sentence that holds; a `brief` one of a small handoff leaves out the share of the whole request."""
     reason = result.reason or (reason_of(plan, amounts, scenario) if not result.feasible else "")
     if reason:
         return ((reason[0].upper() + reason[1:] + ".", ""),)
@@ -94,12 +96,12 @@ def _answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation
             (" to the handoff.", ""),
         )
     if result.gap_share <= GAP_MARK:
-        share = result.gap_seconds / result.request_seconds
         of = "" if plan.engine.released_by == "prefill" else f" of {time_text(ttft)} to the first token"
+        share = "" if brief and of else f", {share_text(result.gap_seconds / result.request_seconds)} of the whole request"
         return (
             ("The handoff adds ", ""),
             (time_text(result.gap_seconds), "exposed", "gap_seconds"),
-            (f"{of}, {share_text(share)} of the whole request.", ""),
+            (f"{of}{share}.", ""),
         )
     layered = handoff(plan_of(scenario, overlap="layer"), amounts)
     otherwise = f"layer by layer, decode would wait {time_text(layered.gap_seconds)}"

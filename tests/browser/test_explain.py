@@ -33,7 +33,7 @@ def test_a_number_opens_its_explanation_where_it_stands(visit, width, theme):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
     box.get_by_role("button", name="its own explanation").first.click()
-    box.get_by_text("B_wire = ").wait_for()
+    box.get_by_text("t_wire = ").first.wait_for()
     assert box.count() == 1
     box.get_by_role("button", name="Back").click()
     box.get_by_text("t_exposed = t_wire − hidden").wait_for()
