@@ -12,6 +12,7 @@ function release() {
   target.dispatchEvent(Object.assign(new PointerEvent("pointerdown", told), { ofKv: true }));
 }
 
+const moved = event => [Math.abs(event.clientX - held.event.clientX), Math.abs(event.clientY - held.event.clientY)];
 const ours = event => held && event.pointerId === held.event.pointerId;
 const on = (kind, act) => addEventListener(kind, act, { capture: true, passive: true });
 
@@ -23,10 +24,14 @@ on("pointerdown", event => {
 on("touchstart", event => event.target.closest?.(TRACK) && event.stopImmediatePropagation());
 on("pointermove", event => {
   if (!ours(event)) return;
-  const across = Math.abs(event.clientY - held.event.clientY), along = Math.abs(event.clientX - held.event.clientX);
+  const [along, across] = moved(event);
   if (along >= SLOP && along > across) release();
 });
-on("pointerup", event => ours(event) && release());
+on("pointerup", event => {
+  if (!ours(event)) return;
+  if (Math.max(...moved(event)) < SLOP) release();
+  else held = undefined;
+});
 on("pointercancel", event => { if (ours(event)) held = undefined; });
 
 // What a word means stands in its title, which only a mouse gets to see: a press shows it below the word until the next one.
