@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import streamlit as st
 
 from app.catalog import TITLES
@@ -11,10 +13,20 @@ from app.style import apply_style
 from app.views import critical_length, interconnects, matrices, measured, method, next_turn, one_request, sensitivity, share, weighs, wire
 from app.views.frame import VIEW_NOTES
 from app.views.onward import QUESTIONS
+from kvmodel import __version__
 
 SHOWN = (one_request, critical_length, next_turn, wire, weighs, interconnects, sensitivity, matrices, measured, method)
 VIEWS = [(view.show, title, path) for view, (path, title) in zip(SHOWN, TITLES.items(), strict=True)]
 PATHS = [path for *_, path in VIEWS]
+_VERSION = re.compile(r"\d{1,4}(\.\d{1,4}){1,3}[a-z0-9.]{0,12}", re.ASCII)
+
+
+def address_notes(view: str | None, version: str, shown: str) -> list[str]:
+    """What is to be said of an address besides its scenario: of a view that there is not, and of another version's numbers."""
+    notes = [] if view is None or view in PATHS else [bad_value("view", view, f"allowed: {', '.join(PATHS)}", shown)]
+    if _VERSION.fullmatch(version) and version != __version__:
+        notes.append(f"This link was made with version {version}; this is {__version__}, whose numbers may differ.")
+    return notes
 
 
 def main() -> None:
@@ -28,8 +40,7 @@ def main() -> None:
     if asked in PATHS and not embedded:
         st.switch_page(pages[PATHS.index(asked)], query_params={k: v for k, v in st.query_params.items() if k != "view"})
     shown = next(path for _, title, path in VIEWS if title == page.title)
-    known = asked is None or asked in PATHS
-    st.session_state[VIEW_NOTES] = [] if known else [bad_value("view", asked, f"allowed: {', '.join(PATHS)}", shown)]
+    st.session_state[VIEW_NOTES] = address_notes(asked, st.query_params.get("v", ""), shown)
     page.run()
     if "state" in st.session_state:
         (share.draw_embedded if embedded else share.draw)(st.session_state["state"], shown)

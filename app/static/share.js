@@ -1,9 +1,10 @@
 // Copying and saving what is on the page, made in the browser.
 
-// The address without what only this frame needs.
+// The address without what only this frame needs, and with the version whose numbers it stands for.
 function link() {
-  const here = new URL(location.href);
+  const here = new URL(location.href), { version } = document.querySelector("[data-version]")?.dataset ?? {};
   ["embed", "embed_options"].forEach(name => here.searchParams.delete(name));
+  if (version) here.searchParams.set("v", version);
   return here.href;
 }
 

@@ -41,7 +41,7 @@ PLACES = (
 )  # fmt: skip
 """Places of a view, top to bottom."""
 VIEW_NOTES = "view_notes"
-"""Session key: what the address says of a view that there is not."""
+"""Session key: what is to be said of the address besides its scenario."""
 FAR = 0.5
 """Share of a link's bandwidth below which what engines reach is said beside the ideal one."""
 SAYS_ITSELF = ("one-request",)

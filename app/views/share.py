@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+import kvmodel
 from app.behind import behind
 from app.catalog import CHARTS, VIEWS
 from app.charts.pinned import OWN
@@ -79,8 +80,9 @@ def blocks(state: State, view: str, base: str) -> list[dict[str, Any]]:
     query = state.query()
     tail = f"?{query}" if query else ""
     frame = f"{html.escape(base)}/embed/{charts[0].name}.html{html.escape(tail)}"
+    link = block("button", "Copy link", type="button", data_copy="link", data_version=kvmodel.__version__, class_="kv-button")
     rows = [
-        block("div", block("button", "Copy link", type="button", data_copy="link", class_="kv-button"), class_="kv-share"),
+        block("div", link, class_="kv-share"),
         _copied("Frame", f'<iframe src="{frame}" width="800" height="{780 if state.pin else 600}"></iframe>'),
         _copied("Shell", command_of(charts[0], state) + f" --out {charts[0].name}.html"),
         _copied("Python", python_of(state.scenario, state.pin.scenario if state.pin and not state.pin.is_own() else None)),

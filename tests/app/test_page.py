@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from app.catalog import VIEWS
 from app.controls import name_of
 from app.state import State
-from kvmodel import Scenario
+from kvmodel import Scenario, __version__
 from kvmodel.registry import models
 
 MAIN = str(Path(__file__).parents[2] / "app" / "main.py")
@@ -113,6 +113,14 @@ def test_tables_hold_only_columns_that_a_view_shows():
     for slider in data["tables"]["sliders"].values():
         assert set(slider["table"]) <= shown
         assert {len(c) for c in slider["table"].values() if isinstance(c, list)} == {len(slider["positions"])}
+
+
+@pytest.mark.parametrize(("version", "said"), [("0.0.1", True), (__version__, False), ("x<b>", False), ("", False), ("1" * 99, False)])
+def test_a_link_of_another_version_says_so(version, said):
+    found = views(opened(v=version, link="ethernet-25"))
+    notes = json.dumps(found.get("notices_view", {}).get("items", []))
+    assert (f"made with version {version}; this is {__version__}" in notes) == said
+    assert said or notes == "[]"
 
 
 @pytest.mark.parametrize(

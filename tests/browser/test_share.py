@@ -9,6 +9,8 @@ import threading
 
 import pytest
 
+import kvmodel
+
 pytestmark = pytest.mark.browser
 
 
@@ -25,12 +27,16 @@ def opened(visit, path="/?link=ethernet-25"):
 def test_link_and_frame_are_copied(visit):
     one = opened(visit)
     one.page.get_by_role("button", name="Copy link").click()
-    assert one.page.evaluate("navigator.clipboard.readText()") == one.address + "/?link=ethernet-25"
+    link = one.page.evaluate("navigator.clipboard.readText()")
+    assert link == f"{one.address}/?link=ethernet-25&v={kvmodel.__version__}"
     one.page.get_by_role("button", name="Copy: Frame").click()
     copied = one.page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith(f'<iframe src="{one.address}/embed/timeline.html?link=ethernet-25"')
     assert one.page.get_by_role("button", name="Copied").count() + one.page.get_by_text("Copied").count() > 0
     assert one.errors == []
+    other = visit().open(link.removeprefix(one.address))
+    assert other.answer() == one.answer()
+    assert other.page.locator(".kv-notice").count() == 0  # of this very version
 
 
 @pytest.mark.parametrize(("kind", "start"), [("SVG", b"<svg"), ("PNG", b"\x89PNG")])
