@@ -204,6 +204,17 @@ def test_plotly_comes_from_the_page_itself(visit):
     assert one.page.locator("script[src*=plotly]").count() == 1
 
 
+@pytest.mark.parametrize("view", ["/", "/weighs"])
+def test_signs_are_drawn_without_a_font_of_all_signs(visit, view):
+    one = visit().open(view)
+    icons = one.page.locator("[data-testid=stIconMaterial]")
+    assert icons.count() >= 4
+    drawn = icons.evaluate_all("all => all.map(e => [getComputedStyle(e).fontSize, getComputedStyle(e, '::before').content])")
+    assert {size for size, _ in drawn} == {"0px"}
+    assert all(content not in ("none", "normal") for _, content in drawn)
+    assert not [url for url in one.requests if "MaterialSymbols" in url]
+
+
 def test_charts_are_drawn_where_the_early_start_of_plotly_fails(visit):
     one, tried = visit(), []
 
