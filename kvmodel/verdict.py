@@ -76,7 +76,7 @@ def _answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation
     if result.bound == "nothing":
         return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire", "kv.wire_bytes"), (" to move.", ""))
     if result.bound == "hidden":
-        return _hidden(result, exposed, fixed, _chunked(plan, amounts, scenario, result), by_decode=plan.overlap == "layer-both")
+        return _hidden(plan, result, exposed, fixed, _chunked(plan, amounts, scenario, result))
     if result.bound == "link":
         return _link_bound(plan, amounts, exposed)
     latency = plan.lane.latency
@@ -133,7 +133,7 @@ def _chunked(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluatio
     return (more, more + float(result.gap_seconds - whole.gap_seconds)) if more >= 0.01 * result.ttft_seconds else (0.0, 0.0)
 
 
-def _hidden(result: Evaluation, exposed: float, fixed: float, chunked: tuple[float, float], *, by_decode: bool) -> Sentence:
+def _hidden(plan: Plan, result: Evaluation, exposed: float, fixed: float, chunked: tuple[float, float]) -> Sentence:
     share = fixed / result.ttft_seconds
     if fixed > exposed and share >= 0.01:
         return (
@@ -143,15 +143,13 @@ def _hidden(result: Evaluation, exposed: float, fixed: float, chunked: tuple[flo
         )
     if result.gap_share > GAP_MARK:
         return _late(result)
-    behind = "prefill and decode's own layers" if by_decode and exposed <= 0 else "prefill"
-    longer, later = chunked
+    behind = "prefill and decode's own layers" if plan.overlap == "layer-both" and exposed <= 0 else "prefill"
+    (longer, later), after = chunked, "second" if plan.engine.released_by == "prefill" else "first"
     if longer:
         head = ("Chunks hide the wire but for ", ""), (time_text(exposed), "exposed", "transfer.exposed_seconds")
-        long, change = (
-            f"prefill {time_text(longer)} longer",
-            f"{time_text(abs(later))} {'later' if later > 0 else 'sooner'} than sent whole",
-        )
-        ends = f" and make {long}: the first token comes {change}.", f" and make {long}: {change}."
+        much, way = f" and make prefill {time_text(longer)} longer", "later" if later > 0 else "sooner"
+        change = f"{time_text(abs(later))} {way} than sent whole"
+        ends = f"{much}: the {after} token comes {change}.", f"{much}: {change}."
         return first_short([(*head, (end, "")) for end in ends])
     return (
         (f"The wire hides behind {behind}: of {time_text(result.transfer.seconds)} on the link, decode waits for ", ""),

@@ -58,6 +58,11 @@ def spaced(text: str) -> str:
             {"overlap": "chunk"},
             "Chunks hide the wire but for 13.4~ms and make prefill 47.1~ms longer: the first token comes 6.82~ms later than sent whole.",
         ),
+        # where prefill releases the first token, it is the next one that the last chunk delays
+        (
+            {"overlap": "chunk", "released_by": "prefill", "first_token": "prefill"},
+            "Chunks hide the wire but for 13.4~ms and make prefill 47.1~ms longer: the second token comes 6.82~ms later than sent whole.",
+        ),
         # 33.55 ms a layer behind 10 ms: (800 - 10) / 33.55 = 23 have crossed
         (
             {"prefill_seconds": 0.8, "link_gbytes_per_s": 1.0, "overlap": "layer"},
