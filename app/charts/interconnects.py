@@ -23,6 +23,7 @@ from kvmodel import registry
 from kvmodel.critical import is_hidden
 from kvmodel.display import bytes_text, count_text, digits, time_text
 from kvmodel.evaluate import sweep
+from kvmodel.plan import plan_of
 from kvmodel.records.hardware import Link
 from kvmodel.results import Evaluation
 from kvmodel.scenario import Scenario
@@ -207,7 +208,10 @@ def _sentence(scenario: Scenario, tokens: int, batch: int, reach: Reach, seconds
         return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire", "kv.wire_bytes"), (" to move.", ""))
     some = f"{count_text(batch)} × {count_text(tokens)} tokens" if batch > 1 else f"{count_text(tokens)} tokens"
     link, where = registry.links()[scenario.link].short, (reach.words(), "wire", "critical_bandwidth_bytes_per_s")
-    head = ((f"{way_text(scenario)}, prefill hides {some} ", ""), where)
+    way = way_text(scenario)
+    if plan_of(scenario).overlap == "chunk":
+        way, some = "Chunk by chunk", f"all but the last chunk of {some}"
+    head = ((f"{way}, prefill hides {some} ", ""), where)
     taken = (f"; whole, {link} takes ", ""), (time_text(seconds), "", "transfer.seconds")
     ends = (f", {digits(steps)} decode steps.", f", {digits(steps)} steps.", ".")
     told: list[Sentence] = [*((*head, *taken, (end, "")) for end in ends), (*head, (".", ""))]

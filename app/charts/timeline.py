@@ -66,10 +66,11 @@ def _says(m: Moment) -> Frame:
     """What a bar says under the pointer."""
     r, p = m.result, m.parts
     parts = f"{count_text(p.total)} {p.kind}{'' if p.total == 1 else 's'}"
+    mean = "" if _alike(m) else " on average"
     said = {
         "prefill": f"prefill {time_text(m.ready)}",
         "part": f"prefill of {parts}<br>{time_text(m.ready / p.total)} each, {time_text(m.ready)}",
-        "wire": f"KV of {parts}<br>{bytes_text(m.layer_bytes)} each, {time_text(r.transfer.seconds)} on the wire",
+        "wire": f"KV of {parts}<br>{bytes_text(m.layer_bytes)} each{mean}, {time_text(r.transfer.seconds)} on the wire",
         "exposed": f"exposed transfer {time_text(r.transfer.exposed_seconds)}",
         "fixed": f"fixed handoff {time_text(m.fixed)}",
         "step": f"first decode step {time_text(r.decode.step_seconds)}",
@@ -163,7 +164,8 @@ def _wire_texts(m: Moment) -> list[str]:
     """Labels of the wire lane, longest first."""
     p, busy = m.parts, float(m.result.transfer.seconds)
     short = f"<b>Wire</b>  {bytes_text(m.layer_bytes)} a {p.kind}"
-    tail = f"{short}, {time_text(busy / p.total)} each = {time_text(busy)}"
+    each = f"{time_text(busy / p.total)} each"
+    tail = f"{short}, {each} = {time_text(busy)}" if _alike(m) else f"{short} on average, {each}, {time_text(busy)} in all"
     if m.serial:
         return [f"{tail}, all of it exposed", tail, short]
     idle = [f"{tail}; idle {share_text(1 - busy / m.decode_start)} of the time"] if busy < 0.99 * m.decode_start else []
@@ -186,6 +188,12 @@ def _late_label(m: Moment, width: int, size: int) -> tuple[str, float, str, floa
     if m.ready * pixels - wide > 0.2 * width:
         return short + "\u2002", m.ready, "middle left", m.ready * pixels - wide
     return short, m.ready + exposed, "middle left", (m.ready + exposed) * pixels - wide
+
+
+def _alike(m: Moment) -> bool:
+    """Whether every part takes as long on the wire."""
+    took = m.parts.wire_end - m.parts.wire_start
+    return bool(took.max() - took.min() <= 2e-3 * took.max())
 
 
 def _uniform(ends: np.ndarray[Any, Any]) -> bool:

@@ -107,10 +107,10 @@ def flip_text(turned: Turned, i: int) -> str:
     """Where the verdict flips, in a few words."""
     if np.isnan(turned.flips_at[i]):
         return "does not flip"
-    way = "from" if turned.flips_up[i] else "down to"
+    way = "up" if turned.flips_up[i] else "down"
     value = float(turned.flips_at[i])
     shown = value_text(turned.field, value) if turned.field not in WHOLE else f"{value:,.0f}"
-    return f"{turned.would[i]} {way} {shown}"
+    return f"{turned.would[i]} from {shown} {way}"
 
 
 def _sentence(rows: Sequence[Turned], i: int) -> Sentence:

@@ -229,7 +229,7 @@ def stall_text(row: TurnRow) -> str:
     if share >= LOCAL_PREFILL_SHARE:
         why = f"{share_text(share)} of the prompt are new, not under {share_text(LOCAL_PREFILL_SHARE)}"
     else:
-        why = f"{count_text(row.delta)} tokens are new, not under {count_text(row.local)} (local prefill below)"
+        why = f"{count_text(row.delta)} tokens are new, not under {count_text(row.local)} (“Local prefill below” under More inputs)"
     return f"Sticky does not prefill on decode here, because {why}: the turn goes through the prefill side like pull back."
 
 

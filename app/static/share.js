@@ -26,7 +26,7 @@ async function copy(button) {
 
 const HEAD = 24, FOOT = 15, EDGE = 16; // pixels of a line above, of one below, and at the sides
 
-// A text in lines of at most so many pixels.
+// A text in lines of at most so many pixels. In an image the fonts of the page are not there: it is measured in the one that takes their place.
 function wrapped(text, most, font) {
   const pen = Object.assign(document.createElement("canvas").getContext("2d"), { font });
   const lines = [""];
@@ -43,11 +43,11 @@ const said = at => (document.querySelector(at)?.textContent ?? "").replace(/[ \n
 
 // The chart with the answer above it, and the scenario and the link below: an image goes where the page does not.
 function captioned(node) {
-  const { width, height, font, _size: size } = node._fullLayout;
+  const { width, height, _size: size } = node._fullLayout;
   const colour = name => getComputedStyle(document.documentElement).getPropertyValue(`--kv-${name}`).trim();
-  const most = width - 2 * EDGE, lines = wrapped(said("h1.kv-answer"), most, `bold 18px ${font.family}`);
+  const most = width - 2 * EDGE, lines = wrapped(said("h1.kv-answer"), most, "bold 18px sans-serif");
   const made = `${said(".kv-said-line")}${said(".kv-away > :first-child")} · arithmetic, not a measurement`;
-  const below = [made, link()].flatMap(text => wrapped(text, most, `11px ${font.family}`));
+  const below = [made, link()].flatMap(text => wrapped(text, most, "11px sans-serif"));
   const top = HEAD * lines.length + HEAD, bottom = FOOT * below.length + HEAD;
   const margin = { l: size.l + EDGE, r: size.r + EDGE, t: size.t + top, b: size.b + bottom, pad: 0 };
   const wide = width + 2 * EDGE, x = -size.l / (wide - margin.l - margin.r);

@@ -17,7 +17,7 @@ from app.hosting.settings import settings
 from app.live import STATIC, block, static_block
 from app.state import State
 from app.views.presets import path_of
-from kvmodel.scenario import Scenario
+from kvmodel.scenario import Inputs, Scenario
 
 
 def draw(state: State, view: str) -> None:
@@ -80,12 +80,13 @@ def blocks(state: State, view: str, base: str) -> list[dict[str, Any]]:
     query = state.query()
     tail = f"?{query}" if query else ""
     frame = f"{html.escape(base)}/embed/{charts[0].name}.html{html.escape(tail)}"
+    pinned = state.pin.scenario if state.pin and not state.pin.is_own() else None
     link = block("button", "Copy link", type="button", data_copy="link", data_version=kvmodel.__version__, class_="kv-button")
     rows = [
         block("div", link, class_="kv-share"),
         _copied("Frame", f'<iframe src="{frame}" width="800" height="{780 if state.pin else 600}"></iframe>'),
         _copied("Shell", command_of(charts[0], state) + f" --out {charts[0].name}.html"),
-        _copied("Python", python_of(state.scenario, state.pin.scenario if state.pin and not state.pin.is_own() else None)),
+        _copied("Python", turn_python(state) if view == "next-turn" else python_of(state.scenario, pinned)),
     ]
     if state.pin is not None and state.pin.is_own():
         rows.insert(0, block("p", OWN, class_="kv-note"))
@@ -110,9 +111,16 @@ def _copied(title: str, text: str) -> dict[str, Any]:
 def python_of(scenario: Scenario, pinned: Scenario | None = None) -> str:
     """The lines that reproduce the numbers, with a pin those of both."""
     if pinned is None:
-        return f"import kvmodel; print(kvmodel.evaluate({_scenario(scenario)}).verdict)"
-    return f"import kvmodel.compare; print(kvmodel.compare.compare({_scenario(pinned)}, {_scenario(scenario)}).as_dict()['sentence'])"
+        return f"import kvmodel; print(kvmodel.evaluate({_made(scenario)}).verdict)"
+    return f"import kvmodel.compare; print(kvmodel.compare.compare({_made(pinned)}, {_made(scenario)}).as_dict()['sentence'])"
 
 
-def _scenario(scenario: Scenario) -> str:
-    return f"kvmodel.Scenario({', '.join(f'{name}={value!r}' for name, value in scenario.changed().items())})"
+def turn_python(state: State) -> str:
+    """The line that reproduces the first token and the bytes of each design of a turn."""
+    made = f"kvmodel.agent_turn({_made(state.scenario)}, {_made(state.turn)})"
+    return f"import kvmodel; print([(d.id, d.warm, d.ttft_seconds, d.unique_bytes) for d in {made}.designs])"
+
+
+def _made(inputs: Inputs) -> str:
+    """The call that makes a record of inputs."""
+    return f"kvmodel.{type(inputs).__name__}({', '.join(f'{name}={value!r}' for name, value in inputs.changed().items())})"

@@ -21,7 +21,7 @@ from app.files import ROUTES
 from app.palette import LIGHT
 from app.state import State, from_link
 from app.views import share
-from kvmodel import Scenario, Turn, evaluate, find_model
+from kvmodel import Scenario, Turn, agent_turn, evaluate, find_model
 from kvmodel.display import time_text
 from tests.app.test_page import answer, opened, views
 from tests.app.test_weighs import CONFIG, view
@@ -251,6 +251,13 @@ def test_files_frames_and_commands_keep_the_pin(tmp_path, capsys):
     printed = share.python_of(state.scenario, state.pin.scenario)
     exec(compile(printed, "lines", "exec"), {})
     assert capsys.readouterr().out.strip().endswith(made["difference"])
+
+
+def test_the_line_of_a_turn_prints_its_designs(capsys):
+    state = State(Scenario(link="ethernet-25"), Turn(delta_tokens=4_000))
+    exec(compile(share.turn_python(state), "lines", "exec"), {})
+    found = agent_turn(state.scenario, state.turn).designs
+    assert capsys.readouterr().out.strip() == str([(d.id, d.warm, d.ttft_seconds, d.unique_bytes) for d in found])
 
 
 def test_hostile_text_in_a_pin_reaches_no_page():

@@ -51,5 +51,5 @@ def test_rows_say_now_half_twice_and_the_flip():
     table = tornado.tornado_table(scenario, "prompt_tokens", [8192], order)
     k = order.index("link_gbytes_per_s")
     assert table["k.now"][0][k] == "50.0\u202fGB/s"
-    assert table["k.flip"][0][k] == "link-bound down to 6.71\u202fGB/s"
+    assert table["k.flip"][0][k] == "link-bound from 6.71\u202fGB/s down"
     assert table["k.flip"][0][order.index("decode_batch")] == "does not flip"

@@ -224,7 +224,7 @@ def test_arrows_say_how_often_each_byte_crosses_where_ranks_hold_copies_of_heads
 
 def test_a_turn_too_long_for_decode_says_what_the_limit_is():
     _, note = said(30_000, 4_000)
-    assert "because 4,000 tokens are new, not under 2,048 (local prefill below)" in note
+    assert "because 4,000 tokens are new, not under 2,048 (“Local prefill below” under More inputs)" in note
     _, note = said(500, 1_500)
     assert "because 75.0\u202f% of the prompt are new, not under 70.0\u202f%" in note
 
