@@ -141,7 +141,7 @@ def test_the_engine_is_a_click_away_and_says_what_another_costs(reader):
 def test_applying_a_change_shows_what_was_beside_what_is(reader):
     page = at(reader, "/")
     page.get_by_role("link", name="FP8 KV").click()
-    page.wait_for_url(lambda url: "kv_dtype=fp8&pin=defaults" in url)
+    page.wait_for_url(lambda url: "kv_dtype=fp8&pin=defaults" in url, wait_until="commit")
     page.locator(".kv-pin-said", has_text="KV dtype fp8 in place of bf16").wait_for()
     assert page.locator(".kv-pin-bar > span").all_inner_texts() == ["Pinned: KV dtype bf16", "Now: KV dtype fp8"]
     box = page.locator(".st-key-pin_box")
