@@ -2,6 +2,8 @@
 
 import re
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -15,7 +17,8 @@ from app.hosting.loop import Woken
 from app.hosting.turns import TURN
 from app.views import frame
 
-MAIN = str(Path(__file__).parents[2] / "app" / "main.py")
+ROOT = Path(__file__).parents[2]
+MAIN = str(ROOT / "app" / "main.py")
 
 
 def opened(**asked):
@@ -143,6 +146,21 @@ def test_scripts_that_the_page_asks_for_late_are_named_in_its_head_with_all_they
 
 def misses():
     return [made.cache_info().misses for made in (frame.pictured, frame.packed_table, frame.infeasible)]
+
+
+def test_a_page_that_starts_has_imported_all_and_keeps_the_collector_from_walking_it():
+    program = """
+import asyncio, gc, sys
+from app import serve
+async def start():
+    async with serve.lifespan(None):
+        print(gc.get_freeze_count(), {"pandas", "app.views.wire", "app.views.measured"} <= set(sys.modules))
+asyncio.run(start())
+"""
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, timeout=60, check=True).stdout
+    frozen, imported = printed.split()
+    assert int(frozen) > 100_000
+    assert imported == "True"
 
 
 def test_what_is_prepared_is_what_a_first_reader_gets():

@@ -187,15 +187,12 @@ def test_fixed_handoff_time_is_drawn_and_in_the_sum():
 
 
 def test_parts_that_are_not_alike_are_said_to_be_so_on_average():
-    o = over(overlap="chunk", link="ethernet-100")
+    o = evaluate_over(Scenario(overlap="chunk", link="ethernet-100"), "prompt_tokens", (8_192, 7_000))  # chunks of 2,048
     table = timeline.timeline_table(request.moments(o), magnified=False)
-    said = {n: table["w.wire"][k] for k, n in enumerate(o.values) if n in (8_192, 12_288)}
-    whole = min(k for k, n in enumerate(o.values) if n == 8_192)
-    assert "671\u202fMB a chunk, 53.7\u202fms each = 215\u202fms" in said[8_192]
-    odd = evaluate_over(Scenario(overlap="chunk", link="ethernet-100", prompt_tokens=7_000), "prompt_tokens", (7_000,))
-    (text,) = timeline.timeline_table(request.moments(odd), magnified=False)["w.wire"]
-    assert "573\u202fMB a chunk on average, 45.9\u202fms each, 184\u202fms in all" in text
-    assert "on average" not in table["t.wire_says"][whole]
+    whole, odd = table["w.wire"]
+    assert "671\u202fMB a chunk, 53.7\u202fms each = 215\u202fms" in whole
+    assert "573\u202fMB a chunk on average, 45.9\u202fms each, 184\u202fms in all" in odd
+    assert ["on average" in text for text in table["t.wire_says"]] == [False, True]
 
 
 @pytest.mark.parametrize(("overlap", "shown"), [("layer-both", False), ("layer", True)])
