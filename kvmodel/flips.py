@@ -39,11 +39,14 @@ class Flip:
     """What they would be."""
 
     @property
-    def clause(self) -> str:
-        """In as few words as an answer sentence has room for."""
+    def clauses(self) -> tuple[str, ...]:
+        """For an answer sentence: what it would take, and in fewer words where there is no room for that."""
         end = ENDS[self.end]
-        where = f"{self.of[0]}'s {end} end" if len(self.of) == 1 else f"the {end} ends of both bands"
-        return f"{self.would} at {where}"
+        if len(self.of) > 1:
+            return (f"{self.would} at the {end} ends of both bands",)
+        what, least = self.of[0], "only " if self.end == LOW else ""
+        name = "a decode step" if what == "decode step" else what
+        return f"{self.would} should {name} take {least}{time_text(self.seconds[0])}", f"{self.would} at {what}'s {end} end"
 
     @property
     def note(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kvmodel import registry
 from kvmodel.breakdown import transfer_terms
 from kvmodel.display import bytes_text, count_text, share_text, shared_time_unit, time_text
 from kvmodel.flips import FIRST, GAP_MARK, Flip, flip_of
@@ -24,6 +25,9 @@ Sentence = tuple[tuple[str, str] | tuple[str, str, str], ...]
 
 LONGEST = 125
 """Characters of an answer sentence."""
+
+FAR = 0.5
+"""Share of a link's bandwidth below which engines are far from what the ideal one has."""
 
 
 def plain(sentence: Sentence) -> str:
@@ -47,18 +51,30 @@ def answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation)
 
 
 def doubted(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation, flip: Flip | None) -> Sentence:
-    """The answer sentence with a flip that is known."""
-    said = _answer(plan, amounts, scenario, result)
-    doubtful = with_flip(said, flip)
-    return doubtful if flip is None or doubtful is not said else with_flip(_answer(plan, amounts, scenario, result, brief=True), flip)
+    """The answer sentence with a flip that is known, or with what engines reach of a link where the ideal one has all of it."""
+    said, doubts = _answer(plan, amounts, scenario, result), [flip.clauses] if flip else []
+    reached = reached_share(scenario)
+    if reached is not None and result.feasible and result.bound != "nothing":
+        rate = f"engines reach {share_text(reached)} of the link’s rate"
+        doubts = [(f"real {rate}", rate), *doubts]
+    ways = (said, _answer(plan, amounts, scenario, result, brief=True)) if doubts else ()
+    tried = (with_clause(one, clause) for clauses in doubts for one in ways for clause in clauses)
+    return next((one for one in tried if one is not None), said)
 
 
-def with_flip(sentence: Sentence, flip: Flip | None) -> Sentence:
-    """A sentence that ends in what the band would change; as it is where that would make it too long."""
-    if flip is None or len(plain(sentence)) + len(flip.clause) + 2 > LONGEST:
-        return sentence
+def with_clause(sentence: Sentence, clause: str) -> Sentence | None:
+    """A sentence that ends in a clause of doubt; None where that would make it too long."""
+    if len(plain(sentence)) + len(clause) + 2 > LONGEST:
+        return None
     *before, last = sentence
-    return (*before, (f"{last[0].removesuffix('.')}; {flip.clause}.", last[1]))
+    return (*before, (f"{last[0].removesuffix('.')}; {clause}.", last[1]))
+
+
+def reached_share(scenario: Scenario) -> float | None:
+    """The share of its link's bandwidth that engines reach, where the scenario's takes all of it and that is less than half."""
+    link = registry.links()[scenario.link]
+    far = plan_of(scenario).engine.nominal_link and scenario.link_gbytes_per_s is None and scenario.achieved is None
+    return link.achieved if far and link.achieved < FAR else None
 
 
 def verdict_and_note(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation) -> tuple[str, str]:
@@ -68,7 +84,7 @@ def verdict_and_note(plan: Plan, amounts: Amounts, scenario: Scenario, result: E
 
 
 def _answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation, *, brief: bool = False) -> Sentence:
-    """The first sentence that holds; a `brief` one of a small handoff leaves out the share of the whole request."""
+    """The first sentence that holds; a `brief` one leaves out the share of the whole request, or another way to send."""
     reason = result.reason or (reason_of(plan, amounts, scenario) if not result.feasible else "")
     if reason:
         return ((reason[0].upper() + reason[1:] + ".", ""),)
@@ -103,15 +119,19 @@ def _answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation
             (time_text(result.gap_seconds), "exposed", "gap_seconds"),
             (f"{of}{share}.", ""),
         )
-    layered = handoff(plan_of(scenario, overlap="layer"), amounts)
-    otherwise = f"layer by layer, decode would wait {time_text(layered.gap_seconds)}"
+    otherwise = "" if brief else f"; layer by layer, decode would wait {time_text(_layered_gap(scenario, amounts))}"
     gap, what = result.gap_seconds, "handoff" if fixed > 0 else "wire"
     if plan.engine.released_by == "prefill":
         wait = (time_text(gap), "exposed", "gap_seconds")
-        return (("Nothing is hidden: after the first token, the second waits ", ""), wait, (f" for the {what}; {otherwise}.", ""))
+        return (("Nothing is hidden: after the first token, the second waits ", ""), wait, (f" for the {what}{otherwise}.", ""))
     unit = shared_time_unit(gap, ttft)
     wait = (time_text(gap, unit), "exposed", "gap_seconds" if fixed > 0 else "transfer.exposed_seconds")
-    return (("Nothing is hidden: ", ""), wait, (f" of {time_text(ttft, unit)} to the first token is the {what}; {otherwise}.", ""))
+    return (("Nothing is hidden: ", ""), wait, (f" of {time_text(ttft, unit)} to the first token is the {what}{otherwise}.", ""))
+
+
+def _layered_gap(scenario: Scenario, amounts: Amounts) -> float:
+    """Seconds that decode would wait, sent layer by layer."""
+    return float(handoff(plan_of(scenario, overlap="layer"), amounts).gap_seconds)
 
 
 def scenario_tokens(amounts: Amounts) -> float:

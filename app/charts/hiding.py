@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from app.charts.full_rate import is_far, named
 from app.charts.links import on_link
 from app.charts.spec import Table
 from kvmodel import registry
@@ -79,25 +80,26 @@ def reach_over(scenario: Scenario, field: str, values: Sequence[int]) -> tuple[R
 def _reach(scenario: Scenario, field: str, values: tuple[int, ...]) -> tuple[Reach, ...]:
     links = [link for link in registry.links().values() if link.scope != "same-node"]
     links = [link for link in links if not plan_of(on_link(scenario, link.id)).refusal] or links
-    links.sort(key=lambda link: (link.id != scenario.link, not link.id.startswith("ib-"), link.id))
+    links.sort(key=lambda link: (link.id != scenario.link, not link.id.startswith("ib-"), is_far(link), link.id))
     found = [sweep(on_link(scenario, link.id), **{field: np.asarray(values)}) for link in links]
     shape = (len(values),)
     seconds = np.stack([np.broadcast_to(r.transfer.seconds, shape) for r in found])
     hides = np.stack([np.broadcast_to(is_hidden(r.bound), shape) for r in found])
-    return tuple(_reach_of(links, seconds[:, i], hides[:, i]) for i in range(len(values)))
+    names = [named(link, scenario) for link in links]
+    return tuple(_reach_of(links, names, seconds[:, i], hides[:, i]) for i in range(len(values)))
 
 
-def _reach_of(links: Sequence[Link], seconds: np.ndarray[Any, Any], hides: np.ndarray[Any, Any]) -> Reach:
+def _reach_of(links: Sequence[Link], names: Sequence[str], seconds: np.ndarray[Any, Any], hides: np.ndarray[Any, Any]) -> Reach:
     able = tuple(links[i] for i in np.argsort(np.round(seconds, 12), kind="stable").tolist() if hides[i])
     nics = np.array([is_nic(link) for link in links])
     count, mine = int(nics.sum()), nics & hides
     if not mine.any():
         return Reach(able, "", count, whole=True)
     most = float(seconds[mine].max()) * (1 - FRACTION)
-    slowest = next(link for link, one, time in zip(links, mine, seconds, strict=True) if one and time >= most)
-    least = min((link for link, one in zip(links, mine, strict=True) if one), key=lambda link: link.bandwidth)
-    narrow = least.short if least.bandwidth < slowest.bandwidth else ""
-    return Reach(able, slowest.short, count, bool(hides[nics & (seconds < most)].all()), narrow)
+    slowest = next(i for i, (one, time) in enumerate(zip(mine, seconds, strict=True)) if one and time >= most)
+    least = min(np.flatnonzero(mine).tolist(), key=lambda i: links[i].bandwidth)
+    narrow = names[least] if links[least].bandwidth < links[slowest].bandwidth else ""
+    return Reach(able, names[slowest], count, bool(hides[nics & (seconds < most)].all()), narrow)
 
 
 def hiding_table(scenario: Scenario, field: str, values: Sequence[int], other: Scenario | None) -> Table:
@@ -139,7 +141,7 @@ def _whose(scenario: Scenario, so: str) -> str:
     return f"{engine.name} itself sends {WHOLE if engine.overlap == 'serial' else WAYS[engine.overlap]}"
 
 
-def names_text(reach: Reach, tokens: int) -> str:
+def names_text(scenario: Scenario, reach: Reach, tokens: int) -> str:
     """All links that hide a prompt of so many tokens, in a sentence, the fastest first."""
     said = f"Layer by layer, prefill hides a prompt of {count_text(tokens)} tokens between nodes on "
-    return f"{said}{', '.join(link.short for link in reach.able)}." if reach.able else f"{said}no link."
+    return f"{said}{', '.join(named(link, scenario) for link in reach.able)}." if reach.able else f"{said}no link."

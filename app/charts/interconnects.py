@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from app.charts.full_rate import is_far
 from app.charts.hiding import Reach, reach_over, sent_ahead, way_text
 from app.charts.links import on_link
 from app.charts.marks import Label, labels, outlined
@@ -52,7 +53,9 @@ EXPOSED = "prefill cannot hide it"
 def drawn_links(scenario: Scenario) -> list[Link]:
     """One link for each bandwidth and scope, the chosen one or else InfiniBand's; fastest first."""
     by_speed: dict[tuple[str, str], Link] = {}
-    for link in sorted(registry.links().values(), key=lambda link: (link.id != scenario.link, not link.id.startswith("ib-"), link.id)):
+    for link in sorted(
+        registry.links().values(), key=lambda link: (link.id != scenario.link, not link.id.startswith("ib-"), is_far(link), link.id)
+    ):
         by_speed.setdefault((f"{link.bandwidth:.2g}", link.scope), link)
     return sorted(by_speed.values(), key=lambda link: -link.bandwidth)
 

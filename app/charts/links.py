@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from app.charts.full_rate import is_far
 from app.charts.spec import at
 from kvmodel import registry
 from kvmodel.critical import Interval, Test, intervals, is_hidden
@@ -41,7 +42,7 @@ class LinkRow:
 @lru_cache(maxsize=128)
 def link_rows(scenario: Scenario) -> tuple[LinkRow, ...]:
     """Every link, fastest first; the scenario's prompt plays no part (see `without_prompt`)."""
-    found = sorted(registry.links().values(), key=lambda link: (-link.bandwidth, link.id))
+    found = sorted(registry.links().values(), key=lambda link: (-link.bandwidth, is_far(link), link.id))
     return tuple(_row(on_link(scenario, link.id)) for link in found)
 
 
@@ -84,7 +85,7 @@ def without_prompt(scenario: Scenario) -> Scenario:
 def drawn_links(scenario: Scenario, rows: Sequence[LinkRow]) -> list[LinkRow]:
     """One link for each bandwidth, the chosen one among them; slowest first."""
     chosen = next(row for row in rows if row.id == scenario.link)
-    by_speed = {_speed(row): row for row in reversed(rows)}
+    by_speed = {_speed(row): row for row in reversed(rows)}  # the first of each
     by_speed[_speed(chosen)] = chosen
     return sorted(by_speed.values(), key=lambda row: row.bandwidth)
 

@@ -187,12 +187,16 @@ class View {
     const before = this.data?.items ?? [];
     this.data = data;
     store.views.set(data.key, this);
-    this.build(data.items, before);
+    const fresh = this.build(data.items, before);
     if (data.say && this.said.textContent !== data.say) this.said.textContent = data.say;
     if (data.url !== undefined) keepUrl(data.url);
     const now = position(data.main);
-    if ((this.waits = now && now.text !== data.value)) return; // in a drag, or the slider has yet to move: wait for the tables
-    if (data.later) this.schedule();
+    this.waits = now && now.text !== data.value;
+    if (this.waits) {
+      // In a drag, or before the slider moves: the tables say it, those that are here or those that come. No text stands empty meanwhile.
+      this.tell(fresh);
+      this.move(now);
+    } else if (data.later) this.schedule();
     else this.draw(this.charts());
   }
 
@@ -215,7 +219,7 @@ class View {
     return { at: name => cell(table[name], at), col };
   }
 
-  // Elements stay where their spec is the same; a chart stays whatever becomes of its spec.
+  // Elements stay where their spec is the same; a chart stays whatever becomes of its spec. What is new is returned.
   build(items, before) {
     const old = this.items;
     this.items = items.map((item, k) => {
@@ -233,6 +237,11 @@ class View {
     old.filter(was => !this.items.includes(was)).forEach(({ node }) => this.forget(node));
     const nodes = [...(this.data.say ? [this.said] : []), ...this.items.map(({ node }) => node)];
     if (nodes.length !== this.root.childNodes.length || nodes.some((node, k) => node !== this.root.childNodes[k])) this.root.replaceChildren(...nodes);
+    return this.items.filter(item => !old.includes(item));
+  }
+
+  tell(items, look = this.look()) {
+    for (const { watch } of items) for (const set of watch) set(look);
   }
 
   text(item) {
@@ -268,7 +277,7 @@ class View {
   async draw(nodes) {
     const began = performance.now(), look = this.look();
     this.root.stale = false;
-    for (const { watch } of this.items) for (const set of watch) set(look);
+    this.tell(this.items, look);
     for (const node of this.charts()) node.setAttribute("aria-label", fill(node.figure.alt, look, {}));
     if (!nodes.length) return this.probe(0);
     let library;
@@ -434,7 +443,16 @@ export function mount(root, data) {
   if (!views.has(root)) views.set(root, data.sliders ? new Tables() : data.mark ? new Sent() : new View(root));
   root.classList.remove("kv-current");
   views.get(root).update(data);
-  return () => { const gone = views.get(root); if (gone) gone.latest = undefined; gone?.close(); views.delete(root); };
+  return () => setTimeout(leave, 0, root);
+}
+
+// The page also ends what it has overtaken with newer data for the same place: only a place that is gone is left.
+function leave(root) {
+  const gone = views.get(root);
+  if (!gone || root.isConnected) return;
+  gone.latest = undefined;
+  gone.close();
+  views.delete(root);
 }
 
 export default ({ data, parentElement }) => mount(parentElement.querySelector(".liveview"), JSON.parse(new TextDecoder().decode(data)));

@@ -10,6 +10,7 @@ import streamlit as st
 from app import controls
 from app.charts import critical, links, ratio
 from app.charts.curves import Curves, pinned_curves
+from app.charts.full_rate import full_rate_text
 from app.charts.spec import Table, at
 from app.live import Board, at_value, block
 from app.over import evaluate_over
@@ -70,6 +71,7 @@ def picture(state: State, positions: Sequence[int]) -> Board:
         block("h2", "Every link by one decode step", class_="kv-h2"),
         links.links_block(scenario, rows, seconds),
         block("p", at("c.odd"), class_="kv-note"),
+        *([block("p", said, class_="kv-note kv-beyond")] if (said := full_rate_text(scenario)) else []),
         block("p", HOW, class_="kv-note"),
     ]
     board.view("links_view", listed, now, later=True)

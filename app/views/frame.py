@@ -30,6 +30,7 @@ from kvmodel.plan import plan_of
 from kvmodel.records.model import ModelSpec
 from kvmodel.results import Remedy
 from kvmodel.scenario import Scenario
+from kvmodel.verdict import reached_share
 
 PROMPT_SLIDERS = ("prompt_tokens", "batch")
 Form = Hashable
@@ -42,8 +43,6 @@ PLACES = (
 """Places of a view, top to bottom."""
 VIEW_NOTES = "view_notes"
 """Session key: what is to be said of the address besides its scenario."""
-FAR = 0.5
-"""Share of a link's bandwidth below which what engines reach is said beside the ideal one."""
 SAYS_ITSELF = ("one-request",)
 """Views whose sentence says that a scenario is infeasible."""
 
@@ -176,7 +175,7 @@ def describe_answer(
     heading = block("div", block("h1", block("span", parts=at("answer")), class_="kv-answer"))
     said = [part for child in setup["children"] for part in (explained_words(child, "lane") if isinstance(child, str) else [child])]
     beyond = [block("span", at("context"), class_="kv-beyond"), *offers.model_offer(state, board.slider)]
-    engine = block("span", ", ", engine_text(state.scenario))
+    engine = block("span", ", ", *engine_words(state.scenario))
     away = [_apart(engine), *beyond, *(_apart(offer) for offer in (*beside, *offers.engine_offer(state)))]
     # On a phone the scenario is a line to push sideways, and what stands a click away is below it.
     line = block("span", *said, class_="kv-said-line", role="group", aria_label="Scenario", tabindex="0")
@@ -274,13 +273,13 @@ def kv_text(scenario: Scenario) -> str:
     return f"KV in {kept}" if sent in ("same", kept) else f"KV in {kept}, {sent} on the wire"
 
 
-def engine_text(scenario: Scenario) -> str:
-    """The engine in words; of the ideal one, where real ones reach less than half of the bandwidth, how much they do."""
-    name, link = registry.engines()[scenario.engine].name, registry.links()[scenario.link]
+def engine_words(scenario: Scenario) -> list[Any]:
+    """The engine; of the ideal one, where real ones reach less than half of the bandwidth, how much they do."""
+    name, reached = registry.engines()[scenario.engine].name, reached_share(scenario)
     if scenario.engine != "ideal":
-        return name
-    far = link.achieved < FAR and scenario.link_gbytes_per_s is None
-    return f"{name} engine: bandwidth alone{f', of which others reach {share_text(link.achieved)}' if far else ''}"
+        return [name]
+    far = [", of which ", block("span", f"engines reach {share_text(reached)}", class_="kv-beside")] if reached else []
+    return [f"{name} engine: bandwidth alone", *far]
 
 
 def link_text(scenario: Scenario) -> str:

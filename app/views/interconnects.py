@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.charts import hiding, interconnects
+from app.charts.full_rate import full_rate_text
 from app.charts.pins import cells
 from app.charts.spec import Figure, Table, at
 from app.live import Board, block, first
@@ -40,7 +41,15 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     items = [block("h2", "Time on the wire", class_="kv-h2"), _key(state), _cells(state)]
     dashed = [block("p", cells.NOTE, class_="kv-note")] if state.pin else []
     odd = block("p", at("i.odd"), class_="kv-note kv-beyond")
-    notes = [block("p", at("i.step"), class_="kv-note"), odd, *dashed, yardstick(state, here=False), block("p", NOTE, class_="kv-note")]
+    rate = [block("p", said, class_="kv-note kv-beyond")] if (said := full_rate_text(scenario)) else []
+    notes = [
+        block("p", at("i.step"), class_="kv-note"),
+        odd,
+        *rate,
+        *dashed,
+        yardstick(state, here=False),
+        block("p", NOTE, class_="kv-note"),
+    ]
     board.view("interconnects_view", [*items, *notes], now)
     frame.describe_answer(board, state, frame.setup_block(scenario), now, second=[second_block(state)])
     return board

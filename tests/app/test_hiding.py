@@ -46,7 +46,7 @@ def test_a_link_is_named_where_its_own_bound_says_hidden(scenario, moved):
     times = [alone[link.id].transfer.seconds for link in reach.able]
     assert times == pytest.approx(sorted(times))
     if " or faster" in reach.words():
-        slowest = next(link.id for link in LINKS if link.short == reach.slowest)
+        slowest = next(link.id for link in LINKS if reach.slowest in (link.short, f"{link.short} at its full rate"))
         assert slowest in hidden & set(NICS)
         assert {name for name in NICS if alone[name].transfer.seconds < alone[slowest].transfer.seconds * 0.999} <= hidden
     assert (reach.words() == "on every NIC") == (set(NICS) <= hidden)
@@ -61,7 +61,9 @@ def test_32k_of_llama_3_70b_hides_on_slower_links_than_the_engine_of_today_would
     assert 0.8 < wire < 0.9 < prefill < by_link["ethernet-25"].transfer.seconds
     other = scenario.with_changes(engine="vllm-nixl")
     table = hiding_table(scenario, "prompt_tokens", (32_768,), other)
-    assert table["h.where"] == ["on Ethernet 100 or faster"]
+    assert table["h.where"] == ["on RoCE 100 or faster"]
+    mine = scenario.with_changes(link="ethernet-100")
+    assert hiding_table(mine, "prompt_tokens", (32_768,), None)["h.where"] == ["on Ethernet 100 at its full rate or faster"]
     assert evaluate(other.with_changes(link="ethernet-100", overlap="layer")).bound == "link"
     assert table["h.other"] == [
         "vLLM NIXL sends it whole and hides nothing; layer by layer at its costs it would hide on RoCE 100 or faster"

@@ -52,7 +52,7 @@ def test_the_published_cells_are_bytes_over_bandwidth():
     assert cells["ib-ndr-400", 1] == "6.71\u202fms"
     assert cells["ib-ndr-400", 32] == "215\u202fms"
     assert cells["nvlink-4", 1] == "0.746\u202fms"
-    assert "prefill hides 32 × 1,024 tokens on Ethernet 100 or faster; whole, NDR 400 takes 215\u202fms" in table["answer.text"][0]
+    assert "prefill hides 32 × 1,024 tokens on RoCE 100 or faster; whole, NDR 400 takes 215\u202fms" in table["answer.text"][0]
     assert "<b>InfiniBand NDR 400</b>\u2002" in figure["data"][1]["text"][-1].split("<br><br>")
 
 
@@ -123,7 +123,7 @@ def test_the_sentence_counts_the_prompts_that_fit_one_decode_step(scenario):
 @pytest.mark.parametrize(
     ("fields", "answer"),
     [
-        ({}, "Sent layer by layer, prefill hides 32,768 tokens on Ethernet 100 or faster; whole, NDR 400 takes 215~ms, 21.0 decode steps."),
+        ({}, "Sent layer by layer, prefill hides 32,768 tokens on RoCE 100 or faster; whole, NDR 400 takes 215~ms, 21.0 decode steps."),
         ({"engine": "sglang-mooncake"}, "Chunk by chunk, prefill hides all but the last chunk of 32,768 tokens on RoCE 100 or faster"),
         ({"engine": "vllm-nixl", "link": "ethernet-25"}, "Sent layer by layer, prefill hides 32,768 tokens on RoCE 100 or faster; whole"),
     ],
