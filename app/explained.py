@@ -111,10 +111,15 @@ def remedy_text(remedy: Remedy, unit: str) -> str:
     return f"{remedy.change}: {value_text(remedy.value, unit)}{share}"
 
 
+INSTEAD = {"sticky.stall_seconds": ", because the prefill side serves the turn then"}
+"""What is done instead where a change leaves nothing of a figure."""
+
+
 def remedies_text(told: Explanation) -> list[str]:
     """What reaches the goal, a line each; or that nothing does by itself, and what comes nearest."""
     if told.remedies:
-        return [remedy_text(remedy, told.unit) for remedy in told.remedies]
+        way = INSTEAD.get(told.figure, "")
+        return [f"{remedy_text(remedy, told.unit)}{way if remedy.value == 0 else ''}" for remedy in told.remedies]
     if told.met:
         return ["nothing is left to better"]
     nearest = f"; nearest comes {remedy_text(told.nearest, told.unit)}" if told.nearest else ""

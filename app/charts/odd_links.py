@@ -23,24 +23,37 @@ Array = np.ndarray[Any, Any]
 
 
 def odd_sentences(over: Over, rows: Sequence[LinkRow | Link], seconds: Mapping[str, Array]) -> list[str]:
-    """At each position, which faster link takes longer than a slower one and why; the chosen link first. Empty where none does."""
+    """At each position, which faster link takes longer than a slower one and why, the chosen one first; the others by name."""
     costs: dict[str, dict[str, Array]] = {}
     said = []
     for i in range(len(over.values)):
-        pair = _pair(over.scenario.link, rows, {name: float(times[i]) for name, times in seconds.items()})
-        for row in pair:
+        pairs = _pairs(over.scenario.link, rows, {name: float(times[i]) for name, times in seconds.items()})
+        for row in pairs[0] if pairs else ():
             costs.setdefault(row.id, _costs(over, row.id))
-        said.append(_sentence(*pair, i, seconds, costs) if pair else "")
+        said.append(f"{_sentence(*pairs[0], i, seconds, costs)}{_too([row for row, _ in pairs[1:]])}" if pairs else "")
     return said
 
 
-def _pair(chosen: str, rows: Sequence[LinkRow | Link], seconds: Mapping[str, float]) -> tuple[LinkRow | Link, ...]:
-    """(a link, the slower one that takes least of those that take less); nothing where bandwidth decides."""
+def _pairs(chosen: str, rows: Sequence[LinkRow | Link], seconds: Mapping[str, float]) -> list[tuple[LinkRow | Link, LinkRow | Link]]:
+    """(a link, the slower one that takes least of those that take less), the chosen link first; none where bandwidth decides."""
+    found = []
     for row in sorted(rows, key=lambda row: (row.id != chosen, -row.bandwidth)):
         slower = [other for other in rows if other.bandwidth < row.bandwidth and seconds[other.id] * WORTH < seconds[row.id]]
         if slower:
-            return row, min(slower, key=lambda other: seconds[other.id])
-    return ()
+            found.append((row, min(slower, key=lambda other: seconds[other.id])))
+    return found
+
+
+def _too(rows: Sequence[LinkRow | Link]) -> str:
+    """The others that take longer than a slower one, by name."""
+    if not rows:
+        return ""
+    *before, last = [row.name for row in rows]
+    return (
+        f" {', '.join(before)} and {last} take longer than some slower link, too."
+        if before
+        else f" {last} takes longer than a slower link, too."
+    )
 
 
 def _costs(over: Over, link: str) -> dict[str, Array]:

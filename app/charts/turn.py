@@ -230,7 +230,7 @@ def stall_text(row: TurnRow) -> str:
         why = f"{share_text(share)} of the prompt are new, not under {share_text(LOCAL_PREFILL_SHARE)}"
     else:
         why = f"{count_text(row.delta)} tokens are new, not under {count_text(row.local)} (“Local prefill below” under More inputs)"
-    return f"Sticky does not prefill on decode here, because {why}: the turn goes through the prefill side like pull back."
+    return f"Sticky does not prefill on decode here, because {why}: the holder hands the turn to the prefill side, as pull back does."
 
 
 def _waits_text(row: TurnRow, seconds: float) -> str:

@@ -245,3 +245,12 @@ def test_without_an_address_a_report_is_a_text_to_copy(to, monkeypatch):
     assert len(copied) == 1
     assert copied[0].startswith("Figure: pull-back.ttft_seconds")
     assert report.link_of(TOLD, copied[0]) == ""
+
+
+def test_a_change_that_leaves_nothing_of_a_stall_says_what_is_done_instead(capsys):
+    """Under 857 tokens of history 2,000 new ones are 70 % of the prompt, and decode leaves them to prefill."""
+    assert main(["turn", "--explain", "sticky.stall_seconds"]) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert "857 tokens of history: 0\u202fs, 0\u202f% of now, because the prefill side serves the turn then" in lines
+    assert 2000 / (2000 + 857) >= 0.7 > 2000 / (2000 + 858)
+    assert sum("because" in line for line in lines) == 1

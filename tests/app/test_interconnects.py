@@ -169,6 +169,10 @@ def test_a_faster_link_that_takes_longer_is_named_with_the_reason(name):
     assert f"{time_text(times[0])} against" in said("vllm-nixl")
     assert "posting its messages takes" in said("vllm-nixl")
     assert said("ideal") == ""
+    links = {link.name: link.bandwidth for link in interconnects.drawn_links(Scenario(link="nvlink-5"))}
+    longer = {link.name: evaluate(Scenario(engine="vllm-nixl", link=link.id)).transfer.seconds for link in registry.links().values()}
+    odd = [a for a in links if a != "NVLink 5" and any(links[b] < links[a] and longer[b] * 1.02 < longer[a] for b in links)]
+    assert said("vllm-nixl").endswith(f" {', '.join(odd[:-1])} and {odd[-1]} take longer than some slower link, too.")
 
 
 def test_nothing_to_move_is_said():
