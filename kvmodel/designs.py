@@ -180,9 +180,13 @@ class Serving:
         )
 
     def edge(self, source: str, target: str, tokens: Num, known: Num) -> Edge:
-        """KV of tokens `known` to `tokens`, from one node to another, over the scenario's link."""
+        """KV of tokens `known` to `tokens`, from one node to another, over the scenario's link.
+
+        Whether an engine leaves out what the other side holds is a question of decode's side alone: prefill and a
+        pool find what they have by its hash.
+        """
         known = minimum(known, tokens)
-        plan = self.plan
+        plan = self.plan if target == "decode" else replace(self.plan, engine=self.plan.engine.model_copy(update={"skips_held": True}))
         side = plan.decode if target == "decode" else plan.prefill
         tp = max(1, side.tp // side.attention_dp)
         wires = tuple(

@@ -86,11 +86,11 @@ class Scenario(Inputs):
     link: str = Field("ib-ndr-400", title="Link")
     """What the cache crosses."""
     lanes: Annotated[int, Field(ge=1, le=512)] | Literal["auto"] = Field(1, title="Lanes")
-    """Links used side by side; auto takes the NICs of the narrower side."""
+    """Links used side by side; auto takes the NICs of the narrower side. 1 is what the published scenario has."""
     shared_by: int = Field(1, ge=1, le=1024, title="Handoffs sharing a lane")
     """Handoffs that share each lane at the same time."""
     engine: str = Field("ideal", title="Engine")
-    """How the handoff is done."""
+    """How the handoff is done. Dynamo runs vLLM, SGLang or TensorRT-LLM: the engine is the one it runs."""
     overlap: Overlap | None = Field(None, title="Overlap")
     """What crosses while prefill computes: nothing, whole chunks, single layers, groups of layers, or layers that decode starts on."""
     group_layers: Annotated[int, Field(ge=1, le=512)] | None = Field(None, title="Layers of a group")

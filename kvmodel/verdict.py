@@ -94,7 +94,7 @@ def _answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation
     if result.bound == "hidden":
         return _hidden(plan, result, exposed, fixed, _chunked(plan, amounts, scenario, result))
     if result.bound == "link":
-        return _link_bound(plan, amounts, exposed)
+        return _link_bound(plan, amounts, result)
     latency = plan.lane.latency
     posting = _posting(plan, amounts)
     overhead = fixed + latency
@@ -171,11 +171,14 @@ def _hidden(plan: Plan, result: Evaluation, exposed: float, fixed: float, chunke
         change = f"{time_text(abs(later))} {way} than sent whole"
         ends = f"{much}: the {after} token comes {change}.", f"{much}: {change}."
         return first_short([(*head, (end, "")) for end in ends])
-    return (
-        (f"The wire hides behind {behind}: of {time_text(result.transfer.seconds)} on the link, decode waits for ", ""),
-        (time_text(exposed), "exposed", "transfer.exposed_seconds"),
-        (".", ""),
-    )
+    hides = f"The wire hides behind {behind}: of {time_text(result.transfer.seconds)} on the link, decode waits for "
+    return first_short([((hides, ""), (time_text(exposed), "exposed", "transfer.exposed_seconds"), (end, "")) for end in _besides(result)])
+
+
+def _besides(result: Evaluation) -> tuple[str, ...]:
+    """Ends of a sentence on the exposed transfer: what decode waits for besides, where that is a hundredth of all; the longest first."""
+    fixed = result.gap_seconds - result.transfer.exposed_seconds
+    return (f", and {time_text(fixed)} for the engine.", ".") if fixed >= 0.01 * result.gap_seconds > 0 else (".",)
 
 
 def _late(result: Evaluation) -> Sentence:
@@ -186,11 +189,9 @@ def _late(result: Evaluation) -> Sentence:
     )
 
 
-def _link_bound(plan: Plan, amounts: Amounts, exposed: float) -> Sentence:
+def _link_bound(plan: Plan, amounts: Amounts, result: Evaluation) -> Sentence:
     parts = timeline_parts(plan, amounts, limit=1_000_000)
     some = f"{count_text(parts.left)} of {count_text(parts.total)} {parts.kind}s"
-    return (
-        (f"Link-bound: {some} have yet to cross when prefill ends, and decode waits ", ""),
-        (time_text(exposed), "exposed", "transfer.exposed_seconds"),
-        (".", ""),
-    )
+    head = f"Link-bound: {some} have yet to cross when prefill ends, and decode waits "
+    waits = (time_text(result.transfer.exposed_seconds), "exposed", "transfer.exposed_seconds")
+    return first_short([((head, ""), waits, (end, "")) for end in _besides(result)])

@@ -218,3 +218,19 @@ def test_turns_that_outgrow_the_longest_prompt_are_refused() -> None:
     with pytest.raises(BadScenarioError, match="turns: got 200, which reach 1,059,500 tokens") as refused:
         agent_turn(Scenario(), Turn(history_tokens=500_000, delta_tokens=2_300, generated_tokens=500, turns=200))
     assert "1,048,576" in str(refused.value)
+
+
+def test_an_engine_that_resends_to_decode_still_reads_back_only_what_prefill_lacks() -> None:
+    """SGLang's decode keeps no prefix by default; its prefill does, and pulls the 500 tokens that decode generated."""
+    scenario = Scenario(engine="sglang-mooncake", prefill_tp=8, decode_tp=8)
+    plan, amounts = plan_of(scenario), amounts_of(scenario)
+    assert not plan.engine.skips_held
+    turn = Turn(history_tokens=32_000, delta_tokens=2048, generated_tokens=512)
+    found = {(d.id, d.warm): d for d in designs(plan, amounts, turn)}
+    edges = {(e.source, e.target): float(e.bytes) for e in found["pull-back", True].edges if not e.text}
+    assert edges["decode", "prefill"] == 512 * 327_680
+    assert edges["prefill", "decode"] == 34_048 * 327_680
+    pool = {(e.source, e.target): float(e.bytes) for e in found["pool", True].edges if not e.text}
+    assert pool["pool", "prefill"] == pool["decode", "pool"] == 512 * 327_680
+    assert pool["prefill", "pool"] == 2048 * 327_680
+    assert float(found["pull-back", True].unique_bytes) == 34_048 * 327_680

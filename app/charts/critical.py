@@ -40,7 +40,7 @@ def critical_table(over: Over, rows: Sequence[LinkRow]) -> Table:
             f"{count_text(n)} tokens<br>prefill {time_text(v)}" for n, v in zip(over.values, swept.prefill.seconds, strict=True)
         ],
         "c.step": four_digits(step),
-        "c.step_text": [f"one decode step, {time_text(v)}" for v in step],
+        "c.step_text": [f"one decode step, {time_text(v)} at yours" for v in step],
         "c.x": [round(math.log10(v), 5) for v in over.values],
         "c.you": four_digits(wire),
         "c.you_y": [round(math.log10(max(v, 1e-9)), 4) for v in wire],

@@ -115,7 +115,10 @@ def _flow_frame(row: TurnRow, largest: float) -> dict[str, Any]:
         frame |= _node_texts(index, key, design)
         for number, edge in enumerate(_EDGES[key]):
             moved, copies = _moved(design, edge), _copies(design, edge, _EDGES[key])
-            frame[f"f{index}.e{number}"] = f"{_way(edge)}{f'{copies}×' * (copies > 1)}{bytes_text(moved / copies)}" if moved else ""
+            once = f"{_way(edge)}{bytes_text(moved / copies)}" if moved else ""
+            frame[f"f{index}.e{number}"] = f"{_way(edge)}{copies}×{bytes_text(moved / copies)}" if moved and copies > 1 else once
+            if "pool" in edge:  # beside its edges a phone has no room for how often
+                frame[f"n{index}.e{number}"] = f"{_way(edge)}{bytes_text(moved)}" if moved else ""
     return frame | {f"{prefix}.edges": edges_path(geometry, row, largest) for prefix, geometry in GEOMETRY.items()}
 
 
@@ -272,7 +275,8 @@ def _pool_note(g: Geometry, index: int, number: int, size: int) -> Label:
     ends = sorted(_ends(g, index, *outer), key=lambda end: end[1])
     along = 0.46 if edge[1] == "pool" else 0.82
     x, y = (a + along * (b - a) for a, b in zip(*ends, strict=True))
-    return _note(at(f"f{index}.e{number}"), x + side * g.away, y, "wire_text", small, "left" if side > 0 else "right")
+    shown = f"{'f' if g.columns == 4 else 'n'}{index}.e{number}"
+    return _note(at(shown), x + side * g.away, y, "wire_text", small, "left" if side > 0 else "right")
 
 
 def _text_edges(g: Geometry, index: int, key: Key) -> str:

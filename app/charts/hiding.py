@@ -104,15 +104,31 @@ def _reach_of(links: Sequence[Link], names: Sequence[str], seconds: np.ndarray[A
 
 def hiding_table(scenario: Scenario, field: str, values: Sequence[int], other: Scenario | None) -> Table:
     """Where it hides, over a slider's positions; and where under the costs of another engine, if there is one."""
-    table: Table = {"h.where": [reach.words() for reach in reach_over(sent_ahead(scenario), field, values)]}
+    table: Table = {"h.where": _where(sent_ahead(scenario), field, values)}
     if other is not None:
         engine = registry.engines()[other.engine]
         ahead = sent_ahead(other)
         way = WAYS[plan_of(ahead).overlap]
         whole = f"{engine.name} sends it whole and hides nothing; {way} at its costs it would hide "
         costs = whole if engine.overlap == "serial" else f"with {engine.name}’s costs "
-        table["h.other"] = [f"{costs}{reach.words()}" for reach in reach_over(ahead, field, values)]
+        table["h.other"] = [f"{costs}{words}" for words in _where(ahead, field, values)]
     return table
+
+
+def _where(ahead: Scenario, field: str, values: Sequence[int]) -> list[str]:
+    """Where it hides at each position; a prompt that is one chunk has nothing to hide behind."""
+    reaches, alone = reach_over(ahead, field, values), one_chunk(ahead, field, values)
+    return [f"{reach.words()}{', as it is one chunk' if single else ''}" for reach, single in zip(reaches, alone, strict=True)]
+
+
+def one_chunk(scenario: Scenario, field: str, values: Sequence[int]) -> list[bool]:
+    """Whether all of a prompt is computed in one chunk, over positions of the prompt's length or the batch; never where none are sent."""
+    plan = plan_of(scenario)
+    if plan.overlap != "chunk" or plan.chunk is None:
+        return [False] * len(values)
+    tokens = values if field == "prompt_tokens" else [scenario.prompt_tokens] * len(values)
+    batches = values if field == "batch" else [scenario.batch] * len(values)
+    return [n <= max(plan.chunk // batch, 1) for n, batch in zip(tokens, batches, strict=True)]
 
 
 def way_text(scenario: Scenario) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from app.charts.full_rate import is_far
-from app.charts.hiding import Reach, reach_over, sent_ahead, way_text
+from app.charts.hiding import Reach, one_chunk, reach_over, sent_ahead, way_text
 from app.charts.links import on_link
 from app.charts.marks import Label, labels, outlined
 from app.charts.odd_links import odd_sentences
@@ -78,7 +78,7 @@ def interconnects_table(scenario: Scenario, field: str, values: Sequence[int]) -
     steps = seconds / np.stack([np.broadcast_to(r.decode.step_seconds, shape) for r in found], axis=1)
     own = sweep(scenario, prompt_tokens=prompts, batch=np.asarray(batches))
     fits = np.broadcast_to(own.feasible, prompts.shape).tolist()
-    said = _sentences(scenario, own, prompts, batches, reaches)
+    said = _sentences(scenario, own, prompts, batches, reaches, one_chunk(scenario, field, values))
     sentences = [supposed(one, feasible=feasible) for one, feasible in zip(said, fits, strict=True)]
     return {
         "answer": [[list(part) for part in s] for s in sentences],
@@ -197,26 +197,35 @@ def carries_text(scenario: Scenario, tokens: int, most: int) -> str:
 
 
 def _sentences(
-    scenario: Scenario, own: Evaluation, prompts: np.ndarray[Any, Any], batches: Sequence[int], reaches: Sequence[Reach]
+    scenario: Scenario,
+    own: Evaluation,
+    prompts: np.ndarray[Any, Any],
+    batches: Sequence[int],
+    reaches: Sequence[Reach],
+    alone: Sequence[bool],
 ) -> list[Sentence]:
     seconds, steps, moved = (np.broadcast_to(v, prompts.shape) for v in (own.transfer.seconds, own.decode.step_seconds, own.kv.wire_bytes))
     return [
-        _sentence(scenario, int(n), int(b), reach, float(t), float(t / step), bool(held <= 0))
-        for n, b, reach, t, step, held in zip(prompts, batches, reaches, seconds, steps, moved, strict=True)
+        _sentence(scenario, int(n), int(b), None if single else reach, float(t), float(t / step), bool(held <= 0))
+        for n, b, reach, single, t, step, held in zip(prompts, batches, reaches, alone, seconds, steps, moved, strict=True)
     ]
 
 
-def _sentence(scenario: Scenario, tokens: int, batch: int, reach: Reach, seconds: float, steps: float, nothing: bool) -> Sentence:
+def _sentence(scenario: Scenario, tokens: int, batch: int, reach: Reach | None, seconds: float, steps: float, nothing: bool) -> Sentence:
+    """The answer; without a `reach` the prompt is one chunk, which nothing hides."""
     if nothing:
         return (("Decode already holds this prompt: ", ""), (bytes_text(0), "wire", "kv.wire_bytes"), (" to move.", ""))
     some = f"{count_text(batch)} × {count_text(tokens)} tokens" if batch > 1 else f"{count_text(tokens)} tokens"
-    link, where = registry.links()[scenario.link].short, (reach.words(), "wire", "critical_bandwidth_bytes_per_s")
+    link, ends = registry.links()[scenario.link].short, (f", {digits(steps)} decode steps.", f", {digits(steps)} steps.", ".")
+    if reach is None:
+        alone = (f"{some} are one chunk, sent when all is computed: {link} takes ", ""), (time_text(seconds), "wire", "transfer.seconds")
+        return first_short([(*alone, (end, "")) for end in ends])
+    where = (reach.words(), "wire", "critical_bandwidth_bytes_per_s")
     way = way_text(scenario)
     if plan_of(scenario).overlap == "chunk":
         way, some = "Chunk by chunk", f"all but the last chunk of {some}"
     head = ((f"{way}, prefill hides {some} ", ""), where)
     taken = (f"; whole, {link} takes ", ""), (time_text(seconds), "", "transfer.seconds")
-    ends = (f", {digits(steps)} decode steps.", f", {digits(steps)} steps.", ".")
     told: list[Sentence] = [*((*head, *taken, (end, "")) for end in ends), (*head, (".", ""))]
     return first_short(told)
 
@@ -224,10 +233,12 @@ def _sentence(scenario: Scenario, tokens: int, batch: int, reach: Reach, seconds
 def interconnects_figure(scenario: Scenario) -> Figure:
     """A cell for each link and batch: its time, coloured by decode steps; the stairs mark one step."""
     links = drawn_links(scenario)
-    return Figure("interconnects", _layout(links, scenario.link, "w"), _layout(links, scenario.link, "n"), at("answer.text"))
+    nominal = plan_of(scenario).engine.nominal_link
+    layouts = [_layout(links, scenario.link, prefix, nominal=nominal) for prefix in COLUMNS]
+    return Figure("interconnects", *layouts, at("answer.text"))
 
 
-def _layout(links: Sequence[Link], chosen: str, prefix: str) -> Spec:
+def _layout(links: Sequence[Link], chosen: str, prefix: str, *, nominal: bool) -> Spec:
     columns, wide, size, row = COLUMNS[prefix], prefix == "w", SIZES[prefix], row_height(prefix)
     cells = [
         (k, column, k * len(COLUMNS["w"]) + COLUMNS["w"].index(batch)) for k in range(len(links)) for column, batch in enumerate(columns)
@@ -254,7 +265,11 @@ def _layout(links: Sequence[Link], chosen: str, prefix: str) -> Spec:
         )
     ]
     words += [Label(f"{'batch ' if i == 0 else ''}{batch}", i + 0.5, HEAD / 2, "muted", size) for i, batch in enumerate(columns)]
-    words.append(Label(("<br>" * LINES).join(_name(link, chosen, wide=wide) for link in links), 0, middle, "body", size, "middle left"))
+    words.append(
+        Label(
+            ("<br>" * LINES).join(_name(link, chosen, wide=wide, nominal=nominal) for link in links), 0, middle, "body", size, "middle left"
+        )
+    )
     lines = [f"M{i},{HEAD}V{bottom:g}" for i in range(1, len(columns))]
     lines += [f"M0,{HEAD + row * k:.4g}H{len(columns)}" for k in range(1, len(links))]
     heats = [outlined(at(f"{prefix}.{heat}"), heat, "bg", 0) for heat in HEAT]
@@ -270,6 +285,7 @@ def _layout(links: Sequence[Link], chosen: str, prefix: str) -> Spec:
     return {"data": [told, labels(words)], "layout": layout}
 
 
-def _name(link: Link, chosen: str, *, wide: bool) -> str:
-    text = link.name if wide else link.short
+def _name(link: Link, chosen: str, *, wide: bool, nominal: bool) -> str:
+    full = nominal and is_far(link)  # at a rate that engines do not reach
+    text = f"{link.short}, full rate" if wide and full else f"{link.short}*" if full else link.name if wide else link.short
     return f"<b>{text}</b>\u2002" if link.id == chosen else f"{text}\u2002"

@@ -43,9 +43,10 @@ def levers(scenario: Scenario) -> list[Lever]:
     """Changes that can be made."""
     plan = plan_of(scenario)
     other = "layer" if plan.overlap == "serial" else "serial"
-    lanes = plan.lanes * 2 if plan.lanes * 2 <= 512 else plan.lanes
+    every = plan.offered_lanes > plan.lanes
+    lanes = plan.offered_lanes if every else min(plan.lanes * 2, 512)
     found: list[tuple[str, dict[str, Any]]] = [
-        (f"{lanes} lanes", {"lanes": lanes}),
+        (f"All {lanes} lanes" if every else f"{lanes} lanes", {"lanes": lanes}),
         ("Layer by layer" if other == "layer" else "Serial, no overlap", {"overlap": other}),
         (_next_link(scenario)[0], {"link": _next_link(scenario)[1], "link_gbytes_per_s": None}),
     ]

@@ -40,6 +40,7 @@ def magnifier(m: Moment) -> Frame:
         "z.late_end": end,
         "z.decode": bar(decode_start - low, high - low, span),
         "z.decode_start": units(decode_start - low, span),
+        "z.decode_text": "first decode step\u2002" if decode_start + float(r.decode.step_seconds) >= high else "decode\u2002",
         "z.ready": units(m.ready - low, span),
         "w.late_text": _that_fits(end, WIDE, 13, f"{name} has no compute to hide behind: {shown} exposed", f"{shown} exposed"),
         "n.late_text": _that_fits(end, NARROW, 12, f"{name}: exposed", "exposed"),

@@ -48,7 +48,7 @@ def rows_block(shown: Sequence[Point]) -> dict[str, Any]:
     """Every row in a table, the worst first, each with a link to its source."""
     heads = ("Published", "Bytes", "Measured", "Model", "Off by", "Bytes ÷ bandwidth")
     ordered = sorted(shown, key=lambda p: (abs(p.modelled / p.seconds - 1) <= CLOSE, -abs(math.log(p.ratio))))
-    return table_block("Published transfers", heads, [_row(p) for p in ordered], look="", long=True)
+    return table_block("Published transfers", heads, [_row(p) for p in ordered], look="", long=True, wide=(1, 5))
 
 
 def _row(p: Point) -> list[Any]:

@@ -40,13 +40,21 @@ def sum_unit(ttft: float) -> tuple[str, float]:
     return ("s", 1.0) if ttft >= 10 else ("ms", 1e-3) if ttft >= 1e-4 else ("µs", 1e-6)
 
 
+def sum_text(seconds: float, unit: tuple[str, float]) -> str:
+    """A term of a sum or the sum itself, so that a reader can add them up: whole milliseconds from 1,000 on, at most three decimals."""
+    name, size = unit
+    if name == "ms" and seconds >= 0.9995:
+        return f"{seconds / size:,.0f}"
+    return f"{seconds:.3f}" if name == "s" and 5e-4 <= seconds < 0.9995 else digits(seconds / size)
+
+
 def sum_table(over: Over) -> Table:
     """The numbers of the sum TTFT = prefill + exposed transfer + fixed handoff + first decode step."""
     table: Table = {name: [] for name in ("s.unit", "s.ttft", "s.prefill", "s.exposed", "s.fixed", "s.step", "s.bytes", "s.wire")}
     for row in over.rows:
-        name, size = sum_unit(row.ttft_seconds)
+        unit = sum_unit(row.ttft_seconds)
         fixed = row.gap_seconds - row.transfer.exposed_seconds
-        table["s.unit"].append(name)
+        table["s.unit"].append(unit[0])
         for key, value in (
             ("ttft", row.ttft_seconds),
             ("prefill", row.prefill.seconds),
@@ -54,7 +62,7 @@ def sum_table(over: Over) -> Table:
             ("fixed", fixed),
             ("step", row.decode.step_seconds),
         ):
-            table[f"s.{key}"].append(digits(value / size))
+            table[f"s.{key}"].append(sum_text(value, unit))
         table["s.bytes"].append(bytes_text(row.kv.wire_bytes))
         table["s.wire"].append(f"in {time_text(row.transfer.seconds)}")
     table["s.hidden"] = [_hidden(row) for row in over.rows]
@@ -160,7 +168,8 @@ def behind_table(over: Over) -> Table:
 
 def _memory(side: SideMemory) -> str:
     """Weights, cache and workspace in one unit, and the batch that fits."""
-    parts = " + ".join(digits(count / 1e9) for count in (side.weights_bytes, side.cache_bytes, side.activation_bytes))
+    held = (("weights", side.weights_bytes), ("cache", side.cache_bytes), ("work", side.activation_bytes))
+    parts = " + ".join(f"{name} {digits(count / 1e9)}" for name, count in held)
     return f"{parts} of {bytes_text(side.usable_bytes)}; {fitting_text(side)}"
 
 

@@ -162,7 +162,7 @@ def _zoom_texts(own: Own, scale: int) -> list[Text]:
     return [
         (at("z.title"), round(0.008 * scale), 314, "body", "middle right"),
         (own("late_text"), at("z.late_end"), 377, "exposed_text", "middle right"),
-        ("first decode step\u2002", at("z.decode_start"), 411, "decode_text", "middle left"),
+        (at("z.decode_text"), at("z.decode_start"), 411, "decode_text", "middle left"),
     ]
 
 

@@ -11,7 +11,8 @@ from app.charts.levers import signed
 from app.charts.marks import Label, labels, rule
 from app.charts.spec import Figure, Spec, Table, at, colour
 from app.charts.tables import table_block
-from kvmodel.display import count_text, digits, rate_text, time_text
+from app.over import Over
+from kvmodel.display import count_text, digits, rate_text, share_text, time_text
 from kvmodel.scenario import Scenario
 from kvmodel.sensitivity import INPUTS, REACH, WHOLE, Turned, sensitivity
 from kvmodel.verdict import Sentence, first_short, plain
@@ -113,6 +114,15 @@ def flip_text(turned: Turned, i: int) -> str:
     return f"{turned.would[i]} from {shown} {way}"
 
 
+NOW = {"nothing": "nothing moves", "hidden": "the wire hides", "link": "link-bound", "exposed": "nothing hides the wire"}
+"""What bounds the transfer, in words."""
+
+
+def verdict_table(over: Over) -> Table:
+    """What holds now, which is what flips: what bounds the transfer, and the gap beside its mark."""
+    return {"k.verdict": [f"Now: {NOW[row.bound]}, and the gap is {share_text(row.gap_share)} of TTFT." for row in over.rows]}
+
+
 def _sentence(rows: Sequence[Turned], i: int) -> Sentence:
     """What moves the first token most, and what flips the verdict soonest: the longest that is short enough."""
     most = max(rows, key=lambda turned: float(turned.spread[i]))
@@ -123,9 +133,10 @@ def _sentence(rows: Sequence[Turned], i: int) -> Sentence:
     if np.isinf(soon.distance[i]):
         return (*head, (f"; no input alone flips the verdict within {digits(REACH)} times.", ""))
     name, value = INPUTS[soon.field].lower(), value_text(soon.field, float(soon.flips_at[i]))
+    way = "up" if soon.flips_up[i] else "down"
     tails = (
-        f"the verdict flips first at {name} {value}: {soon.would[i]}.",
-        f"the verdict flips first at {name} {value}.",
+        f"the verdict flips first from {name} {value} {way}: {soon.would[i]}.",
+        f"the verdict flips first from {name} {value} {way}.",
         f"the verdict flips first by {name}.",
     )
     said = [(*head, (f"; {tail}", "")) for tail in tails]

@@ -59,6 +59,8 @@ class TurnRow:
     by_key: dict[Key, Design]
     local: int = 0
     """New tokens below which decode prefills by itself."""
+    resends: str = ""
+    """Name of an engine that sends decode what it holds already."""
 
 
 def turn_rows(state: State, field: str, values: Sequence[int]) -> list[TurnRow]:
@@ -70,12 +72,12 @@ def turn_rows(state: State, field: str, values: Sequence[int]) -> list[TurnRow]:
     found = designs(plan, amounts, state.turn, history=history, delta=delta)
     full = [broadcast(design, column.shape) for design in found]
     fits = np.broadcast_to(handoff(plan, replace(amounts, prompt_tokens=history + delta)).feasible, column.shape)
-    beside = decoded_beside(state.scenario)
+    beside, resends = decoded_beside(state.scenario), "" if plan.engine.skips_held else plan.engine.name
 
     def row(i: int, h: int, d: int) -> TurnRow:
         by_key = {(design.id, design.warm): pick(design, i) for design in full}
         born = min(state.turn.generated_tokens, h)
-        return TurnRow(h, d, born, state.scenario.batch, beside, bool(fits[i]), by_key, state.turn.local_prefill_tokens)
+        return TurnRow(h, d, born, state.scenario.batch, beside, bool(fits[i]), by_key, state.turn.local_prefill_tokens, resends)
 
     return [row(i, h, d) for i, (h, d) in enumerate(zip(history.tolist(), delta.tolist(), strict=True))]
 
@@ -196,13 +198,14 @@ def first_token_text(row: TurnRow) -> str:
 
 
 def copies_text(row: TurnRow) -> str:
-    """Why the arrows carry more than the headings count; empty where they do not."""
+    """Why the arrows carry more than what is new, or than the headings count; empty where they do not."""
     design = row.by_key[DRAWN[0]]
+    whole = f"{row.resends} sends decode the whole prompt, also what it holds. " if row.resends else ""
     carried = sum(float(edge.bytes) for edge in design.edges if not edge.text)
     if not design.unique_bytes or carried <= ONCE * design.unique_bytes:
-        return ""
+        return whole.rstrip()
     times = f"{carried / design.unique_bytes:.3g}"
-    return f"Headings count each token’s KV once; the arrows carry it {times} times, once for each decode rank that gets a copy."
+    return f"{whole}Headings count each token’s KV once; the arrows carry it {times} times, once for each decode rank that gets a copy."
 
 
 def turn_table(rows: Sequence[TurnRow]) -> Table:

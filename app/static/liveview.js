@@ -171,9 +171,9 @@ class View {
     this.resized.observe(root);
     this.near.observe(root);
     this.hear = ({ detail }) => this.move(detail);
-    this.arrive = () => this.data && this.move(position(this.data.main), true);
+    this.arrive = () => this.data && (inHand(this.data.main) || this.isThere()) && this.move(position(this.data.main), true);
     bus.addEventListener("move", this.hear);
-    this.rest = () => this.waits && position(this.data.main)?.text === this.data.value && this.move(position(this.data.main));
+    this.rest = () => (this.waits || this.current) && this.isThere() && this.move(position(this.data.main));
     bus.addEventListener("tables", this.arrive);
     bus.addEventListener("set", this.rest);
     this.free = () => this.root.stale && this.schedule();
@@ -191,14 +191,17 @@ class View {
     if (data.say && this.said.textContent !== data.say) this.said.textContent = data.say;
     if (data.url !== undefined) keepUrl(data.url);
     const now = position(data.main);
-    this.waits = now && now.text !== data.value;
+    this.waits = now && now.text !== data.value && inHand(data.main);
     if (this.waits) {
-      // In a drag, or before the slider moves: the tables say it, those that are here or those that come. No text stands empty meanwhile.
+      // The hand is further: the tables say it, those that are here or those that come. No text stands empty meanwhile.
       this.tell(fresh);
       this.move(now);
     } else if (data.later) this.schedule();
     else this.draw(this.charts());
   }
+
+  // Whether the slider stands where the view was sent for.
+  isThere() { return position(this.data.main)?.text === this.data.value; }
 
   // Follow a slider, where the table has what this view needs; `quiet` leaves out a position already shown.
   move(to, quiet = false) {
@@ -378,6 +381,12 @@ function letGo() {
 }
 for (const end of ["pointerup", "pointercancel"]) addEventListener(end, letGo, { capture: true, passive: true });
 
+// Whether a pointer or the keyboard has hold of a slider: then its thumb is ahead of what a run sends, else it follows that.
+function inHand(slider) {
+  const native = document.querySelector(`.st-key-${slider}`);
+  return Boolean(native) && (grasped === native || native.contains(document.activeElement));
+}
+
 function dragged(to) {
   globalThis.liveviewProbe?.push(["input", performance.now(), to.slider, to.at]);
   bus.dispatchEvent(new CustomEvent("move", { detail: to }));
@@ -415,7 +424,7 @@ class Tables {
       const now = position(slider);
       if (!now || now.text === last) return;
       last = now.text;
-      if (grasped === native || native.contains(document.activeElement)) return dragged(now);
+      if (inHand(slider)) return dragged(now);
       // Nobody's hand: a run set it, maybe by way of other values. Its views came with their own; who waited for it looks.
       bus.dispatchEvent(new Event("set"));
     });

@@ -48,6 +48,11 @@ on("click", ({ target }) => {
   said.style.left = `${Math.max(12, Math.min(left, innerWidth - said.offsetWidth - 12))}px`;
 });
 
+// What was typed and refused stays in its field; coming back to it, the next thing typed takes its place.
+on("focusin", ({ target }) => {
+  if (target.matches?.('[class*="st-key-type_"] input')) target.select();
+});
+
 // On a phone the button that pins stands below everything: what it makes, at the head of the page, comes into sight.
 on("click", ({ target }) => {
   if (innerWidth > 640 || !target.closest?.(".st-key-do_pin")) return;

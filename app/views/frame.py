@@ -261,7 +261,12 @@ def setup_block(scenario: Scenario) -> dict[str, Any]:
     plan = plan_of(scenario)
     sides = [f"{side.rank_count} × {side.accelerator.name}" for side in (plan.prefill, plan.decode)]
     where = f"{sides[0]} each side" if sides[0] == sides[1] else f"{sides[0]} to {sides[1]}"
-    batch = "" if scenario.batch == 1 else f", {count_text(scenario.batch)} requests at once"
+    decoded = count_text(scenario.decode_batch)
+    batch = (
+        ""
+        if scenario.batch == 1
+        else f", {count_text(scenario.batch)} requests prefilled at once, timed by the last; decode batch {decoded}"
+    )
     note = "".join(f" ({note.removesuffix('.')})" for note in lanes_notes(plan))
     what = block("span", f"{plan.model.name}, {kv_text(scenario)}, ", class_="kv-wide")
     return block("p", f"{_upper(link_text(scenario))}, ", what, f"{where}{batch}{note}", class_="kv-setup")
@@ -278,8 +283,9 @@ def engine_words(scenario: Scenario) -> list[Any]:
     name, reached = registry.engines()[scenario.engine].name, reached_share(scenario)
     if scenario.engine != "ideal":
         return [name]
-    far = [", of which ", block("span", f"engines reach {share_text(reached)}", class_="kv-beside")] if reached else []
-    return [f"{name} engine: bandwidth alone", *far]
+    far = [block("span", ", of which ", block("b", f"engines reach {share_text(reached)}"), class_="kv-beside")] if reached else []
+    latent = any(group.attention.kind == "mla" for group in plan_of(scenario).model.groups) and plan_of(scenario).decode.attention_ranks > 1
+    return [f"{name} engine: bandwidth alone{', the latent sent once' if latent else ''}", *far]
 
 
 def link_text(scenario: Scenario) -> str:

@@ -88,7 +88,7 @@ def format_table(over: Over) -> Table:
     head, said = f"In {plan_of(other).kv_dtype} the handoff would add", []
     for gap, fit, row in zip(gaps, fits, over.rows, strict=True):
         now, requests = row.memory.decode.batch_fits, f"{count_text(fit)} request{'' if fit == 1 else 's'}"
-        held = f"{requests}, not {count_text(now)}" if fit != now else f"no more than {requests}"
+        held = f"{requests} of this length, not {count_text(now)}" if fit != now else f"no more than {requests} of this length"
         said.append(f"{head} {time_text(gap)}{f' and decode would hold {held}' if fit else ''}")
     return {"f.said": said}
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from app.charts import tornado
 from app.charts.pins import bars
-from app.charts.spec import Table
+from app.charts.spec import Table, at
 from app.live import Board, block, first
+from app.over import evaluate_over
 from app.state import State
 from app.views import frame
 from app.views.frame import Form
@@ -43,7 +44,7 @@ def picture(state: State, _: Sequence[int] = ()) -> Board:
     board.view("tornado_view", hollow if state.pin else [drawn], now)
     listed = [block("h2", "Where it flips", class_="kv-h2"), tornado.flips_block(order), block("p", NOTE, class_="kv-note")]
     board.view("turned_view", listed, now)
-    frame.describe_answer(board, state, frame.setup_block(scenario), now)
+    frame.describe_answer(board, state, frame.setup_block(scenario), now, second=[block("p", at("k.verdict"), class_="kv-second")])
     return board
 
 
@@ -55,4 +56,5 @@ def form_of(state: State) -> tuple[str, ...]:
 def tables(state: State, name: str, values: tuple[int, ...], form: Form = None) -> Table:
     """Everything the view shows, over a slider's positions; rows stay in the scenario's own order, or that of `form`."""
     order = form if isinstance(form, tuple) else form_of(state)
-    return tornado.tornado_table(state.scenario, name, values, order, changes_of(state.pin.scenario) if state.pin else None)
+    verdict = evaluate_over(state.scenario, name, values).table("verdict now", tornado.verdict_table)
+    return verdict | tornado.tornado_table(state.scenario, name, values, order, changes_of(state.pin.scenario) if state.pin else None)

@@ -17,8 +17,10 @@ from app.state import State
 from app.views import frame
 from app.views.frame import Form
 from kvmodel import registry, sweep
+from kvmodel.display import share_text, time_text
 from kvmodel.plan import plan_of
 from kvmodel.scenario import Scenario
+from kvmodel.traffic import Traffic
 
 SLIDERS = ("prompt_tokens", "in_flight")
 SHARED = (
@@ -26,9 +28,10 @@ SHARED = (
     "handoffs that share the links of one decode instance, as bounds: real ones vary and wait somewhat longer near the knee."
 )
 FAILED = (
-    "A failure comes at a moment spread evenly over the bytes, and is known after the detection time; probability, detection and "
-    "lease are under More inputs. Retry sends everything again, resume what is missing; recompute prefills on decode."
+    "Supposed, under More inputs: {} of attempts fail, known {} later; prefill keeps what nobody reads for {}. A failure comes at a "
+    "moment spread evenly over the bytes. Retry sends everything again, resume what is missing; recompute prefills on decode."
 )
+CHUNKS = "Of chunks decode waits for the last one alone, which has what is left of the prompt: hence the jagged line."
 
 
 def show() -> None:
@@ -76,15 +79,26 @@ def picture(state: State, positions: Sequence[int]) -> Board:
         pipelining.pipelining_figure(curves, offered, plan_of(scenario).overlap, _pinned_gaps(state, positions)),
         block("p", at("p.sentence"), class_="kv-note"),
         *([block("p", undrawn, class_="kv-note")] if undrawn else []),
+        *([block("p", CHUNKS, class_="kv-note")] if "chunk" in offered else []),
         groups.groups_line(),
     ]
     board.view("pipelining_view", saves, now, columns=curves, later=True)
     notes = [block("p", text, class_="kv-note") for text in (at("g.sentence"), at("g.room_sentence"), SHARED)]
     shared = [block("h2", "Handoffs that share the links", class_="kv-h2"), congestion.congestion_figure(_pinned_points(state)), *notes]
     board.view("congestion_view", shared, now, later=True)
-    failed = [block("h2", "Transfers that fail", class_="kv-h2"), congestion.failure_block(), block("p", FAILED, class_="kv-note")]
+    failed = [
+        block("h2", "Transfers that fail", class_="kv-h2"),
+        congestion.failure_block(),
+        block("p", _failed(state.traffic), class_="kv-note"),
+    ]
     board.view("failure_view", failed, now, later=True)
     return board
+
+
+def _failed(traffic: Traffic) -> str:
+    """What is supposed of failures."""
+    known, kept = time_text(traffic.detection_seconds), time_text(traffic.lease_seconds)
+    return FAILED.format(share_text(traffic.failure_probability), known, kept)
 
 
 def lengths_of(scenario: Scenario, positions: Sequence[int]) -> Table:

@@ -18,7 +18,7 @@ def test_memory_of_each_side_is_its_parts_and_the_batch_that_fits():
     o = over(decode_batch=32)
     table, memory = request.behind_table(o), o.rows[o.at].memory
     # 17.6 GB of weights a rank; 8,192 tokens of 40,960 B; 8,192 x 70,656 B; 0.9 x 79.11 GiB
-    assert table["b.prefill_memory"][o.at] == "17.6 + 0.336 + 0.579 of 76.4\u202fGB; batch 173 fits"
+    assert table["b.prefill_memory"][o.at] == "weights 17.6 + cache 0.336 + work 0.579 of 76.4\u202fGB; batch 173 fits"
     assert table["b.prefill_parts"][o.at] == (
         "17.6\u202fGB weights + 336\u202fMB cache + 579\u202fMB workspace of 76.4\u202fGB a GPU; batch 173 fits"
     )

@@ -24,7 +24,7 @@ def test_levers_are_signed_changes_of_the_first_token():
     names, x = table["l.names"][o.at], dict(zip(table["l.names"][o.at], table["l.x"][o.at], strict=True))
     assert len(names) == levers.COUNT
     assert x["Prefill twice as fast"] == pytest.approx(-0.2, rel=1e-3)
-    assert x["2 lanes"] == pytest.approx(-0.0536870912 / 2, rel=1e-3)
+    assert x["All 8 lanes"] == pytest.approx(-0.0536870912 * 7 / 8, rel=1e-3)
     assert x["FP8 KV"] == pytest.approx(-0.0536870912 / 2, rel=1e-3)
     assert x["Layer by layer"] == pytest.approx(-0.0536870912 * 79 / 80, rel=1e-3)
     assert sorted(map(abs, table["l.x"][o.at]), reverse=True) == list(map(abs, table["l.x"][o.at]))
@@ -117,3 +117,22 @@ def test_the_sum_has_a_fixed_term_wherever_something_is_fixed(fields, shown):
     o = over(**fields)
     assert ("fixed handoff" in str(request.sum_block(o))) is shown
     assert (o.rows[o.at].gap_seconds - o.rows[o.at].transfer.exposed_seconds > 0) is shown
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"link": "ethernet-100", "engine": "vllm-nixl", "prefill_seconds": 0.347, "decode_step_seconds": 0.00977}, True),
+        ({"prefill_seconds": 30.0, "decode_step_seconds": 0.00977}, True),
+        ({"prefill_seconds": 0.4, "decode_step_seconds": 0.02}, True),
+        ({"prompt_tokens": 128}, False),
+    ],
+)
+def test_a_reader_can_add_up_the_sum(fields, said):
+    table = request.sum_table(over(**fields))
+    at = over(**fields).at
+    terms = [float(table[f"s.{name}"][at].replace(",", "")) for name in ("prefill", "exposed", "fixed", "step")]
+    total, unit = float(table["s.ttft"][at].replace(",", "")), table["s.unit"][at]
+    digit = 0.1 if unit == "s" else 1.0 if total >= 100 else 0.1  # of the total's last place
+    assert abs(sum(terms) - total) <= 1.5 * digit
+    assert all(len(table[f"s.{name}"][at].partition(".")[2]) <= 3 for name in ("prefill", "exposed", "fixed", "step")) or not said

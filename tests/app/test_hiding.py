@@ -112,14 +112,13 @@ def test_the_line_stands_below_the_answer_and_leads_to_the_other_engine(view):
 def test_a_line_says_what_another_format_would_change_and_its_link_compares():
     """8,192 + 500 tokens of 327,680 B: 164 requests in bf16 and 327 in fp8 beside 70B on 8 × H100; 2.68 GB over 50 GB/s is 53.7 ms."""
     said = one_request.tables(State(Scenario()), "prompt_tokens", (8_192, 16_384))["f.said"]
-    assert said[0] == "In fp8 the handoff would add 26.8\u202fms and decode would hold 327 requests, not 164"
+    assert said[0] == "In fp8 the handoff would add 26.8\u202fms and decode would hold 327 requests of this length, not 164"
     own, other = (evaluate(Scenario(kv_dtype=name, prompt_tokens=16_384)) for name in ("auto", "fp8"))
     holds = [e.memory.decode.batch_fits for e in (other, own)]
-    assert (
-        said[1] == f"In fp8 the handoff would add {time_text(other.gap_seconds)} and decode would hold {holds[0]} requests, not {holds[1]}"
-    )
+    more = f"decode would hold {holds[0]} requests of this length, not {holds[1]}"
+    assert said[1] == f"In fp8 the handoff would add {time_text(other.gap_seconds)} and {more}"
     [back] = one_request.tables(State(Scenario(kv_dtype="fp8")), "prompt_tokens", (8_192,))["f.said"]
-    assert back == "In bf16 the handoff would add 53.7\u202fms and decode would hold 164 requests, not 327"
+    assert back == "In bf16 the handoff would add 53.7\u202fms and decode would hold 164 requests of this length, not 327"
     links = [offers.format_blocks(State(Scenario(kv_dtype=name)))[0]["children"][0]["href"] for name in ("auto", "fp8")]
     assert links == ["?kv_dtype=fp8&pin=defaults", "?pin=kv_dtype%3Dfp8"]
     assert offers.format_blocks(State(Scenario(model="deepseek-v3", kv_dtype="fp8"))) != []

@@ -188,3 +188,12 @@ def test_the_batch_slider_moves_the_sentence_alone(batch):
     table = tables(State(Scenario()), "batch", (1, batch))
     assert table["i.text"][0] == table["i.text"][1]
     assert f"prefill hides {'256 × ' if batch > 1 else ''}8,192 tokens on " in table["answer.text"][1]
+
+
+def test_a_prompt_that_is_one_chunk_has_nothing_to_hide_behind():
+    """SGLang's chunks are of 8,192 tokens: 8,192 cross when all is computed, twice as many hide all but the last."""
+    table = interconnects.interconnects_table(Scenario(engine="sglang-mooncake"), "prompt_tokens", [8192, 16_384])
+    alone, two = table["answer.text"]
+    taken = time_text(evaluate(Scenario(engine="sglang-mooncake")).transfer.seconds)
+    assert alone.startswith(f"8,192 tokens are one chunk, sent when all is computed: NDR 400 takes {taken}, ")
+    assert two.startswith("Chunk by chunk, prefill hides all but the last chunk of 16,384 tokens on ")

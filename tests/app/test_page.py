@@ -260,3 +260,17 @@ def test_the_setup_says_a_prompt_beyond_the_model_s_context_at_each_position():
     texts = dict(zip(slider["positions"], column, strict=True))
     assert [p for p in map(int, texts) if texts[str(p)]] == [p for p in map(int, texts) if p > 4096]
     assert texts["8192"] == "beyond its stated context of 4,096"
+
+
+def test_a_batch_says_whose_time_is_shown_and_that_decode_s_is_another():
+    told = json.dumps(views(opened(batch="32", decode_batch="8"))["answer_view"]["items"], ensure_ascii=False)
+    assert ", 32 requests prefilled at once, timed by the last; decode batch 8" in told
+    assert "prefilled at once" not in json.dumps(views(opened())["answer_view"]["items"])
+
+
+@pytest.mark.parametrize(
+    ("model", "decode_tp", "said"), [("deepseek-v3", "8", True), ("deepseek-v3", "1", False), ("llama-3-70b", "8", False)]
+)
+def test_the_ideal_engine_says_that_it_sends_a_latent_once(model, decode_tp, said):
+    told = json.dumps(views(opened(model=model, decode_tp=decode_tp))["answer_view"]["items"])
+    assert ("bandwidth alone, the latent sent once" in told) == said

@@ -5,6 +5,7 @@ import pytest
 from app.charts import tornado
 from app.charts.scale import NARROW, WIDE, text_width
 from app.charts.spec import fill
+from app.over import evaluate_over
 from app.palette import LIGHT
 from kvmodel import Scenario
 from kvmodel.sensitivity import order_of, sensitivity
@@ -53,3 +54,17 @@ def test_rows_say_now_half_twice_and_the_flip():
     assert table["k.now"][0][k] == "50.0\u202fGB/s"
     assert table["k.flip"][0][k] == "link-bound from 6.71\u202fGB/s down"
     assert table["k.flip"][0][order.index("decode_batch")] == "does not flip"
+
+
+def test_the_verdict_that_flips_is_said_as_it_is_now():
+    for fields, said in (
+        ({"prefill_seconds": 0.4, "decode_step_seconds": 0.02}, "Now: nothing hides the wire, and the gap is 11.3\u202f% of TTFT."),
+        (
+            {"overlap": "layer", "prefill_seconds": 0.4, "decode_step_seconds": 0.02},
+            "Now: the wire hides, and the gap is 0.160\u202f% of TTFT.",
+        ),
+        ({"decode_held_tokens": 8192}, "Now: nothing moves, and the gap is 0\u202f% of TTFT."),
+    ):
+        scenario = Scenario(**fields)
+        over = evaluate_over(scenario, "prompt_tokens", (8192,))
+        assert tornado.verdict_table(over) == {"k.verdict": [said]}

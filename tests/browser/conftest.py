@@ -5,6 +5,7 @@ Where no browser is found the tests skip and say so, unless KV_HANDOFF_TEST_BROW
 
 import os
 import shutil
+import time
 
 import pytest
 
@@ -33,6 +34,10 @@ def browser(address):
         opened.close()
 
 
+QUIET, MOST = 0.4, 3.0
+"""Seconds without a message either way after which a page has settled, and at most of waiting for an answer to what it sent."""
+
+
 class Visit:
     """One reader's page, with what went wrong on it and what it sent."""
 
@@ -44,7 +49,21 @@ class Visit:
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type in ("error", "trace") else None)
         self.page.on("pageerror", lambda e: self.errors.append(str(e)))
         self.page.on("request", lambda r: self.requests.append(r.url))
-        self.page.on("websocket", lambda w: w.on("framesent", lambda f: self.sent.append(f)))
+        self.asked, self.heard = 0.0, 0.0
+        self.page.on("websocket", self.listen)
+
+    def listen(self, socket):
+        """Keep what the page sends, and when it last sent and got something."""
+
+        def sent(frame):
+            self.sent.append(frame)
+            self.asked = time.monotonic()
+
+        def got(_):
+            self.heard = time.monotonic()
+
+        socket.on("framesent", sent)
+        socket.on("framereceived", got)
 
     def open(self, path="/", *, charts=True):
         self.page.goto(self.address + path)
@@ -54,8 +73,13 @@ class Visit:
 
     def settle(self):
         """Wait until the script has run and what it sent is drawn."""
+        began = time.monotonic()
+        while True:
+            self.page.wait_for_timeout(50)
+            now, last = time.monotonic(), max(began, self.asked, self.heard)
+            if now - last > (QUIET if self.heard >= self.asked else MOST):
+                break
         self.page.wait_for_function("!document.querySelector('[data-testid=stStatusWidget]')", timeout=30_000)
-        self.page.wait_for_timeout(700)
 
     def answer(self):
         return self.page.locator("h1").inner_text()

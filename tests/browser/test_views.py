@@ -11,7 +11,7 @@ VIEWS = {
     "/critical-length": "On InfiniBand NDR 400",
     "/next-turn": "Pull back takes 157",
     "/wire": "Decode waits 53.7",
-    "/interconnects": "Sent layer by layer, prefill hides 8,192 tokens on Ethernet 100 or faster",
+    "/interconnects": "Sent layer by layer, prefill hides 8,192 tokens on RoCE 100 or faster",
     "/sensitivity": "Prompt length moves the first token most, −19",
     "/matrices": "Of everything one layer computes, only K and V cross",
     "/measured": "The model is within 25",
