@@ -226,7 +226,9 @@ def stall_text(row: TurnRow) -> str:
     """What sticky routing costs its neighbours, or why it does not prefill on decode; and what keeping the history saves."""
     seconds, all_ship, best = row.by_key["sticky", True].stall_seconds, row.by_key[DRAWN[0]], _best(row)
     if seconds:
-        kept = f"{NAMED[best.id]} cuts {bytes_text(all_ship.unique_bytes)} to {bytes_text(best.unique_bytes)} and {_cut(all_ship, best)}"
+        fewer = f"{bytes_text(all_ship.unique_bytes)} to {bytes_text(best.unique_bytes)} and "
+        cuts = fewer if best.unique_bytes < 0.98 * all_ship.unique_bytes else ""
+        kept = f"{NAMED[best.id]} cuts {cuts}{_cut(all_ship, best)}"
         return f"Sticky moves nothing: the decode GPUs run the prefill. {_waits_text(row, seconds)} Against recomputing all, {kept}."
     share = row.delta / (row.history + row.delta)
     if share >= LOCAL_PREFILL_SHARE:

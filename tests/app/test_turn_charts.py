@@ -242,3 +242,13 @@ def test_sticky_routing_says_which_of_its_limits_a_turn_passes():
     assert "76.9\u202f% of the prompt are new" in said(600, 2_000)[1]
     assert "4,096 tokens are new" in said(30_000, 4_096)[1]
     assert "would wait" in said(30_000, 2_000)[1]
+
+
+def test_an_engine_that_resends_says_so_and_cuts_no_bytes():
+    state = State(Scenario(engine="sglang-mooncake"))
+    table = turn.turn_table(turn.turn_rows(state, "delta_tokens", (2000,)))
+    assert table["copies"][0].startswith("SGLang Mooncake sends decode the whole prompt, also what it holds.")
+    assert "Against recomputing all, pull back cuts the first token from " in table["stall"][0]
+    own = turn.turn_table(turn.turn_rows(State(Scenario()), "delta_tokens", (2000,)))
+    assert own["copies"] == [""]
+    assert "pull back cuts 10.5\u202fGB to 819\u202fMB and the first token from " in own["stall"][0]

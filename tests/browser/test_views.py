@@ -19,6 +19,12 @@ VIEWS = {
 }
 THEMES = ("light", "dark")
 NAMELESS = "[...document.querySelectorAll('.liveview-chart')].filter(n => n.getAttribute('role') !== 'img' || !n.ariaLabel).length"
+COVERED = """(() => {
+  const range = document.createRange();
+  range.selectNodeContents(document.querySelector("h1"));
+  return document.querySelector("[data-testid=stHeader]").getBoundingClientRect().bottom - range.getBoundingClientRect().top - 4;
+})()"""
+"""Pixels by which the head of the page covers the answer's letters, which begin 4 below their line's top."""
 UNFOLDED = "[...document.querySelectorAll('[data-testid=stMainBlockContainer] details')].filter(n => n.open).length"
 
 
@@ -35,6 +41,7 @@ def test_each_view_opens_cold_without_an_error_or_an_overflow(visit, view, width
     assert clipped == []
     assert one.page.evaluate(NAMELESS) == 0
     assert one.page.evaluate(UNFOLDED) == 0
+    assert one.page.evaluate(COVERED) <= 0
     assert {urlparse(url).hostname for url in one.requests if url.startswith("http")} == {"127.0.0.1"}
 
 
