@@ -42,7 +42,11 @@ def first_short(said: Sequence[Sentence]) -> Sentence:
 
 def supposed(sentence: Sentence, *, feasible: bool) -> Sentence:
     """A sentence that holds only if the scenario could run, said as such where it cannot."""
-    return sentence if feasible else (("If this could run: ", ""), *sentence)
+    if feasible:
+        return sentence
+    head, *rest = sentence
+    text = head[0] if head[0][1:2].isupper() else f"{head[0][:1].lower()}{head[0][1:]}"
+    return (("If this could run: ", ""), (text, *head[1:]), *rest)
 
 
 def answer(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation) -> Sentence:
@@ -55,8 +59,8 @@ def doubted(plan: Plan, amounts: Amounts, scenario: Scenario, result: Evaluation
     said, doubts = _answer(plan, amounts, scenario, result), [flip.clauses] if flip else []
     reached = reached_share(scenario)
     if reached is not None and result.feasible and result.bound != "nothing":
-        rate = f"engines reach {share_text(reached)} of the link’s rate"
-        doubts = [(f"real {rate}", rate), *doubts]
+        most = f"engines get at most {share_text(reached)}"
+        doubts = [(f"real {most} of the link’s rate", f"{most} of the link’s rate", f"{most} of the rate"), *doubts]
     ways = (said, _answer(plan, amounts, scenario, result, brief=True)) if doubts else ()
     tried = (with_clause(one, clause) for clauses in doubts for one in ways for clause in clauses)
     return next((one for one in tried if one is not None), said)

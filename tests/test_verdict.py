@@ -180,14 +180,14 @@ TCP = {"link": "ethernet-100", "prefill_seconds": 0.4, "decode_step_seconds": 0.
     ("changes", "sentence"),
     [
         # 2.684 GB / 12.5 GB/s, of which TCP in the kernel carries 38 %
-        ({}, "Nothing is hidden: 215~ms of 635~ms to the first token is the wire; real engines reach 38.0~% of the link’s rate."),
+        ({}, "Nothing is hidden: 215~ms of 635~ms to the first token is the wire; real engines get at most 38.0~% of the link’s rate."),
         (
             {"overlap": "layer"},
-            "The wire hides behind prefill: of 215~ms on the link, decode waits for 2.68~ms; real engines reach 38.0~% of the link’s rate.",
+            "The wire hides behind prefill: of 215~ms on the link, decode waits for 2.68~ms; engines get at most 38.0~% of the rate.",
         ),
         (
             {"prompt_tokens": 1024},
-            "The handoff adds 26.8~ms of 447~ms to the first token, 0.257~% of the whole request; engines reach 38.0~% of the link’s rate.",
+            "The handoff adds 26.8~ms of 447~ms to the first token, 0.257~% of the whole request; engines get at most 38.0~% of the rate.",
         ),
     ],
 )
@@ -199,4 +199,4 @@ def test_a_link_at_its_full_rate_says_how_much_of_it_engines_reach(changes: dict
     "changes", [{"link": "roce-100"}, {"engine": "vllm-nixl"}, {"link_gbytes_per_s": 12.5}, {"decode_held_tokens": 8192}]
 )
 def test_it_is_not_said_of_what_engines_reach_or_what_was_measured(changes: dict[str, Any]) -> None:
-    assert "engines reach" not in evaluate(Scenario(**{**TCP, **changes})).verdict
+    assert "engines get" not in evaluate(Scenario(**{**TCP, **changes})).verdict

@@ -115,8 +115,8 @@ def _some(number: float) -> str:
 def second_sentence(row: Shared) -> str:
     """What the headline, which is of a handoff alone, becomes with others in flight."""
     if row.number > 1:
-        return f"That is alone: with {count_text(row.number)} in flight each waits {time_text(row.found.seconds)}."
-    return f"That is alone: with {OTHERS} in flight each would wait {time_text(row.points[NUMBERS.index(OTHERS)])}."
+        return f"That is alone: with {count_text(row.number)} in flight each is on the links for {time_text(row.found.seconds)}."
+    return f"That is alone: with {OTHERS} in flight each would be on the links for {time_text(row.points[NUMBERS.index(OTHERS)])}."
 
 
 def knee_sentence(row: Shared) -> str:

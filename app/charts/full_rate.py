@@ -27,6 +27,6 @@ def full_rate_text(scenario: Scenario) -> str:
     links = registry.links().values()
     far = {link.bandwidth for link in links if is_far(link)}
     alike = sorted((link for link in links if link.bandwidth in far), key=lambda link: -link.achieved)
-    *before, last = [f"{share_text(link.achieved)} of {link.name}{'*' * is_far(link)}" for link in alike]
+    *before, last = [f"{share_text(link.achieved)} of {link.name}" for link in alike]
     name = registry.engines()[scenario.engine].name
-    return f"{name} has every link at its full rate, whatever carries it. Engines reach {', '.join(before)} and {last}."
+    return f"* {name} has every link at its full rate, whatever carries it. Engines reach at most {', '.join(before)} and {last}."

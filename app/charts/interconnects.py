@@ -287,5 +287,5 @@ def _layout(links: Sequence[Link], chosen: str, prefix: str, *, nominal: bool) -
 
 def _name(link: Link, chosen: str, *, wide: bool, nominal: bool) -> str:
     full = nominal and is_far(link)  # at a rate that engines do not reach
-    text = f"{link.short}, full rate" if wide and full else f"{link.short}*" if full else link.name if wide else link.short
+    text = f"{link.short}, full rate*" if wide and full else f"{link.short}*" if full else link.name if wide else link.short
     return f"<b>{text}</b>\u2002" if link.id == chosen else f"{text}\u2002"

@@ -11,11 +11,11 @@ from app.charts.levers import signed
 from app.charts.marks import Label, labels, rule
 from app.charts.spec import Figure, Spec, Table, at, colour
 from app.charts.tables import table_block
-from app.over import Over
+from app.over import Over, evaluate_over
 from kvmodel.display import count_text, digits, rate_text, share_text, time_text
 from kvmodel.scenario import Scenario
 from kvmodel.sensitivity import INPUTS, REACH, WHOLE, Turned, sensitivity
-from kvmodel.verdict import Sentence, first_short, plain
+from kvmodel.verdict import Sentence, first_short, plain, supposed
 
 SCALE = 60_000
 """Units of the axis."""
@@ -45,14 +45,15 @@ def tornado_table(
     found = {turned.field: turned for turned in turned_over(scenario, field, values)}
     rows = [found[name] for name in order]
     others = [pinned[name] for name in order] if pinned else []
-    frames = [_frame(rows, i, others) for i in range(len(values))]
+    fits = [row.feasible for row in evaluate_over(scenario, field, tuple(values)).rows]
+    frames = [_frame(rows, i, others, feasible=fits[i]) for i in range(len(values))]
     return {name: [frame[name] for frame in frames] for name in frames[0]}
 
 
-def _frame(rows: Sequence[Turned], i: int, others: Sequence[tuple[float, float]]) -> dict[str, Any]:
+def _frame(rows: Sequence[Turned], i: int, others: Sequence[tuple[float, float]], *, feasible: bool) -> dict[str, Any]:
     changes = [(float(turned.half_seconds[i]), float(turned.twice_seconds[i])) for turned in rows]
     low, high = (of(0.0, *(of(pair) for pair in (*changes, *others))) for of in (min, max))
-    sentence = _sentence(rows, i)
+    sentence = supposed(_sentence(rows, i), feasible=feasible)
     frame: dict[str, Any] = {"answer": [list(part) for part in sentence], "answer.text": plain(sentence)}
     frame["k.now"] = [value_text(turned.field, float(turned.now[i])) for turned in rows]
     frame["k.flip"] = [flip_text(turned, i) for turned in rows]

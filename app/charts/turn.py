@@ -110,7 +110,8 @@ def turn_sentence(row: TurnRow) -> Sentence:
             (f" move all the same, {first}.", ""),
         )
     cut = (f"{bytes_text(all_ship.unique_bytes)} to {bytes_text(best.unique_bytes)}", "wire", f"{best.id}.unique_bytes")
-    return first_short([((f"{head} ", ""), cut, (f", {first}.", "")) for head in _cuts(row, best)])
+    heads, ends = _cuts(row, best), (f", {first}; so does sticky.", f", {first}.")
+    return first_short([((f"{head} ", ""), cut, (end, "")) for end in ends for head in heads])
 
 
 def _best(row: TurnRow) -> Design:

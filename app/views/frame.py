@@ -283,7 +283,7 @@ def engine_words(scenario: Scenario) -> list[Any]:
     name, reached = registry.engines()[scenario.engine].name, reached_share(scenario)
     if scenario.engine != "ideal":
         return [name]
-    far = [block("span", ", of which ", block("b", f"engines reach {share_text(reached)}"), class_="kv-beside")] if reached else []
+    far = [block("span", ", of which ", block("b", f"engines reach at most {share_text(reached)}"), class_="kv-beside")] if reached else []
     latent = any(group.attention.kind == "mla" for group in plan_of(scenario).model.groups) and plan_of(scenario).decode.attention_ranks > 1
     return [f"{name} engine: bandwidth alone{', the latent sent once' if latent else ''}", *far]
 

@@ -11,8 +11,8 @@ from app.views import critical_length, interconnects
 from kvmodel import Scenario, registry
 
 SAID = (
-    "Ideal has every link at its full rate, whatever carries it. Engines reach 97.0\u202f% of RoCE 100 (RDMA), "
-    "80.0\u202f% of WAN 100 (between sites) and 38.0\u202f% of Ethernet 100 (kernel TCP)*."
+    "* Ideal has every link at its full rate, whatever carries it. Engines reach at most 97.0\u202f% of RoCE 100 (RDMA), "
+    "80.0\u202f% of WAN 100 (between sites) and 38.0\u202f% of Ethernet 100 (kernel TCP)."
 )
 
 

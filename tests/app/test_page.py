@@ -129,7 +129,7 @@ def test_a_link_of_another_version_says_so(version, said):
 def test_the_ideal_engine_says_where_others_reach_far_less_than_the_bandwidth(link, given, said):
     told = json.dumps(views(opened(link=link, **given))["answer_view"]["items"], ensure_ascii=False)
     assert "Ideal engine: bandwidth alone" in told
-    assert ("engines reach 38.0\u202f%" in told) == said
+    assert ("engines reach at most 38.0\u202f%" in told) == said
     assert (", of which " in told) == said
 
 

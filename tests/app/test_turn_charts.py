@@ -122,7 +122,7 @@ def test_bars_of_a_turn_are_as_long_as_their_bytes_and_stay_in_their_panel():
         ),
         (
             {"turn": TURN.model_copy(update={"delta_tokens": 4_000})},
-            "Prefill keeps the history: pull back moves 4,500 tokens and cuts 11.1~GB to 1.47~GB, the first token from 1.90~s to 0.288~s.",
+            "Prefill keeps the history: pull back cuts 11.1~GB to 1.47~GB, the first token from 1.90~s to 0.288~s; so does sticky.",
             "4,000 tokens are new",
         ),
     ],

@@ -118,9 +118,9 @@ def test_the_line_below_the_answer_says_what_handoffs_in_flight_make_of_it():
     table = shared(values=(1, 8, 64))
     eight, many = (n * evaluate(Scenario()).gap_seconds for n in (8, 64))  # the links are busy all of a handoff
     assert table["g.second"] == [
-        f"That is alone: with 8 in flight each would wait {time_text(eight)}.",
-        f"That is alone: with 8 in flight each waits {time_text(eight)}.",
-        f"That is alone: with 64 in flight each waits {time_text(many)}.",
+        f"That is alone: with 8 in flight each would be on the links for {time_text(eight)}.",
+        f"That is alone: with 8 in flight each is on the links for {time_text(eight)}.",
+        f"That is alone: with 64 in flight each is on the links for {time_text(many)}.",
     ]
 
 
