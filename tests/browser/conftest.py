@@ -34,7 +34,7 @@ def browser(address):
         opened.close()
 
 
-QUIET, MOST = 0.4, 3.0
+QUIET, MOST = 0.5, 3.0
 """Seconds without a message either way after which a page has settled, and at most of waiting for an answer to what it sent."""
 
 
@@ -83,6 +83,10 @@ class Visit:
 
     def answer(self):
         return self.page.locator("h1").inner_text()
+
+    def answers(self, text):
+        """Wait for an answer that says something; fails where none comes."""
+        self.page.locator("h1", has_text=text).wait_for(timeout=30_000)
 
     def slider(self, name):
         return self.page.locator(f".st-key-{name} input[type=range]")

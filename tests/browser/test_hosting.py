@@ -138,7 +138,7 @@ def test_names_in_a_configuration_and_in_the_address_stay_text(visit):
     for config in (named, named | {"model_type": HOSTILE, "architectures": [HOSTILE], "torch_dtype": HOSTILE}):
         paste(one, json.dumps(config))
         if config is named:
-            assert "147,456" in one.answer()
+            one.answers("147,456")
             assert HOSTILE in one.page.locator("body").inner_text()
         for view in ("One request", "What it weighs"):
             one.page.get_by_role("link", name=view).click()

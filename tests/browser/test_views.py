@@ -17,7 +17,6 @@ VIEWS = {
     "/measured": "The model is within 25",
     "/weighs": "A prompt of 8,192 tokens weighs 2.68",
 }
-THEMES = ("light", "dark")
 NAMELESS = "[...document.querySelectorAll('.liveview-chart')].filter(n => n.getAttribute('role') !== 'img' || !n.ariaLabel).length"
 COVERED = """(() => {
   const range = document.createRange();
@@ -30,7 +29,9 @@ UNFOLDED = "[...document.querySelectorAll('[data-testid=stMainBlockContainer] de
 
 @pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (1280, "light")])
 @pytest.mark.parametrize("view", [*VIEWS, "/method"])
-def test_each_view_opens_cold_without_an_error_or_an_overflow(visit, view, width, theme):
+def test_each_view_opens_cold_without_an_error_an_overflow_or_what_axe_finds(visit, view, width, theme):
+    from axe_playwright_python.sync_playwright import Axe
+
     one = visit(width=width, theme=theme).open(view, charts=view != "/method")
     assert one.answer().startswith(VIEWS.get(view, "How the numbers are made"))
     assert one.errors == []
@@ -43,13 +44,5 @@ def test_each_view_opens_cold_without_an_error_or_an_overflow(visit, view, width
     assert one.page.evaluate(UNFOLDED) == 0
     assert one.page.evaluate(COVERED) <= 0
     assert {urlparse(url).hostname for url in one.requests if url.startswith("http")} == {"127.0.0.1"}
-
-
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("view", [*VIEWS, "/method"])
-def test_axe_finds_nothing(visit, view, theme):
-    from axe_playwright_python.sync_playwright import Axe
-
-    one = visit(theme=theme).open(view, charts=view != "/method")
     found = Axe().run(one.page).response["violations"]
     assert [(v["id"], node["html"][:200]) for v in found for node in v["nodes"]] == []
