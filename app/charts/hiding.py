@@ -118,7 +118,10 @@ def hiding_table(scenario: Scenario, field: str, values: Sequence[int], other: S
 def _where(ahead: Scenario, field: str, values: Sequence[int]) -> list[str]:
     """Where it hides at each position; a prompt that is one chunk has nothing to hide behind."""
     reaches, alone = reach_over(ahead, field, values), one_chunk(ahead, field, values)
-    return [f"{reach.words()}{', as it is one chunk' if single else ''}" for reach, single in zip(reaches, alone, strict=True)]
+    return [
+        f"{reach.words()}{', as it is one chunk' if single and not reach.able else ''}"
+        for reach, single in zip(reaches, alone, strict=True)
+    ]
 
 
 def one_chunk(scenario: Scenario, field: str, values: Sequence[int]) -> list[bool]:

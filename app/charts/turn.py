@@ -111,6 +111,8 @@ def turn_sentence(row: TurnRow) -> Sentence:
         )
     cut = (f"{bytes_text(all_ship.unique_bytes)} to {bytes_text(best.unique_bytes)}", "wire", f"{best.id}.unique_bytes")
     heads, ends = _cuts(row, best), (f", {first}; so does sticky.", f", {first}.")
+    if best.id != "pull-back":  # which is what sticky comes to where decode does not prefill
+        ends = ends[1:]
     return first_short([((f"{head} ", ""), cut, (end, "")) for end in ends for head in heads])
 
 

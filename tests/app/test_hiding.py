@@ -132,3 +132,10 @@ def test_the_next_turn_says_what_another_engine_would_make_of_it():
     least = min(row.by_key["pull-back", True].ttft_seconds, row.by_key["pool", True].ttft_seconds)
     assert now["o.said"] == f"with vLLM NIXL pull back takes {time_text(least)}"
     assert "o.said" not in next_turn.picture(other).views["answer_view"]["now"]
+
+
+def test_one_chunk_is_the_reason_only_where_nothing_hides():
+    scenario = Scenario(engine="sglang-mooncake")
+    assert hiding_table(scenario, "prompt_tokens", (8192,), None)["h.where"] == ["on no NIC, as it is one chunk"]
+    held = Scenario(overlap="chunk", chunk_tokens=8192, decode_held_tokens=8192)
+    assert hiding_table(held, "prompt_tokens", (8192,), None)["h.where"] == ["on every NIC"]
