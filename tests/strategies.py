@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from kvmodel import BadScenarioError, Scenario
 from kvmodel.dtypes import WireDtype
+from kvmodel.parameters import model_parameters
 from kvmodel.plan import plan_of
 from kvmodel.records.engine import Overlap
-from kvmodel.registry import accelerators, engines, links
+from kvmodel.registry import accelerators, engines, links, models
 from kvmodel.scenario import allowed_values, bounds
 
 MODELS = (
@@ -31,6 +32,11 @@ MODELS = (
     "mixtral-8x7b",
 )
 """One model of every attention kind and mixture of kinds."""
+
+_LONG = sorted(models(), key=lambda name: (-len(models()[name].name), name))[:12]
+_HEAVY = sorted(models(), key=lambda name: model_parameters(models()[name]).total)[-12:]
+WORDIEST = sorted({*_LONG, *_HEAVY})
+"""Models of the longest names, and those of the most weights: of whom sentences are longest."""
 
 OVERLAPS = get_args(Overlap)
 

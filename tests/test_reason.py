@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from kvmodel import BadScenarioError, Scenario, evaluate
 from kvmodel.evaluate import amounts_of, remedies
 from kvmodel.parallel import accepted_tps, check_tp
-from kvmodel.parameters import model_parameters
 from kvmodel.plan import plan_of
 from kvmodel.reason import LONGEST, NO_REMEDY, reason_of
-from kvmodel.registry import accelerators, models
+from kvmodel.registry import accelerators
 from kvmodel.remedies import FP8
 from kvmodel.results import Remedy
-from tests.strategies import scenarios
+from tests.strategies import WORDIEST, scenarios
 
 ENDLESS = {"model": "deepseek-v3", "prompt_tokens": 2**20, "output_tokens": 1, "decode_tp": 64}
 """A latent of 74 GB, which each rank keeps whole: TP lowers weights alone."""
@@ -162,15 +161,9 @@ def test_what_is_too_much_is_named() -> None:
     assert evaluate(long_pass.with_changes(chunk_tokens=2048)).feasible
 
 
-LONG = sorted(models(), key=lambda name: (-len(models()[name].name), name))[:12]
-HEAVY = sorted(models(), key=lambda name: model_parameters(models()[name]).total)[-12:]
-WORST = sorted({*LONG, *HEAVY})
-"""Models of the longest names, and those of the most weights."""
-
-
 @pytest.mark.parametrize("accelerator", sorted(accelerators()))
 def test_a_reason_is_never_too_long(accelerator: str) -> None:
-    for model, tp in product(WORST, (1, 64)):
+    for model, tp in product(WORDIEST, (1, 64)):
         scenario = Scenario(
             model=model, batch=1024, prompt_tokens=1_048_576, prefill_tp=tp, decode_tp=tp, prefill_accelerator=accelerator,
             weight_dtype="fp32", kv_dtype="int4",

@@ -12,12 +12,11 @@ from kvmodel import Scenario, evaluate
 from kvmodel.capacity import decode_memory, prefill_memory
 from kvmodel.display import NARROW_SPACE
 from kvmodel.evaluate import amounts_of
-from kvmodel.parameters import model_parameters
 from kvmodel.plan import plan_of
 from kvmodel.reason import reason_of
-from kvmodel.registry import accelerators, models
+from kvmodel.registry import accelerators
 from kvmodel.verdict import answer, plain
-from tests.strategies import OVERLAPS, scenarios
+from tests.strategies import OVERLAPS, WORDIEST, scenarios
 
 LONGEST = 125
 MEASURED = {"prefill_seconds": 0.4, "decode_step_seconds": 0.020}
@@ -113,15 +112,10 @@ def test_a_sentence_is_short_ends_once_and_colours_one_quantity(scenario: Scenar
     assert [len(part) for part in parts if part[1]] == [3] * len(coloured)  # it names the figure that explains it
 
 
-LONG = sorted(models(), key=lambda name: (-len(models()[name].name), name))[:12]
-HEAVY = sorted(models(), key=lambda name: model_parameters(models()[name]).total)[-12:]
-"""Models of the longest names, and those of the most weights."""
-
-
 @pytest.mark.parametrize("accelerator", sorted(accelerators()))
 @pytest.mark.parametrize("tp", [1, 8, 64])
 def test_the_longest_names_still_make_a_short_sentence(accelerator: str, tp: int) -> None:
-    for model in sorted({*LONG, *HEAVY}):
+    for model in WORDIEST:
         for batch in (1, 1024):
             scenario = Scenario(
                 model=model, batch=batch, prompt_tokens=1_048_576, prefill_tp=tp, decode_tp=tp, prefill_pp=1,

@@ -115,8 +115,8 @@ def _flow_frame(row: TurnRow, largest: float) -> dict[str, Any]:
         frame |= _node_texts(index, key, design)
         for number, edge in enumerate(_EDGES[key]):
             moved, copies = _moved(design, edge), _copies(design, edge, _EDGES[key])
-            once = f"{_way(edge)}{bytes_text(moved / copies)}" if moved else ""
-            frame[f"f{index}.e{number}"] = f"{_way(edge)}{copies}×{bytes_text(moved / copies)}" if moved and copies > 1 else once
+            often = f"{copies}×" if copies > 1 else ""
+            frame[f"f{index}.e{number}"] = f"{_way(edge)}{often}{bytes_text(moved / copies)}" if moved else ""
             if "pool" in edge:  # beside its edges a phone has no room for how often
                 frame[f"n{index}.e{number}"] = f"{_way(edge)}{bytes_text(moved)}" if moved else ""
     return frame | {f"{prefix}.edges": edges_path(geometry, row, largest) for prefix, geometry in GEOMETRY.items()}

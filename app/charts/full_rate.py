@@ -15,6 +15,11 @@ def is_far(link: Link) -> bool:
     return link.achieved < FAR
 
 
+def naming_order(link: Link, scenario: Scenario) -> tuple[bool, bool, bool, str]:
+    """Which of links alike gives its name: the chosen one, else InfiniBand's, else one whose rate engines come near."""
+    return link.id != scenario.link, not link.id.startswith("ib-"), is_far(link), link.id
+
+
 def named(link: Link, scenario: Scenario) -> str:
     """A link's short name; where the scenario's engine has it at a rate far from what others reach, with that."""
     return f"{link.short} at its full rate" if is_far(link) and plan_of(scenario).engine.nominal_link else link.short

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from app.charts.full_rate import is_far, named
+from app.charts.full_rate import named, naming_order
 from app.charts.links import on_link
 from app.charts.spec import Table
 from kvmodel import registry
@@ -80,7 +80,7 @@ def reach_over(scenario: Scenario, field: str, values: Sequence[int]) -> tuple[R
 def _reach(scenario: Scenario, field: str, values: tuple[int, ...]) -> tuple[Reach, ...]:
     links = [link for link in registry.links().values() if link.scope != "same-node"]
     links = [link for link in links if not plan_of(on_link(scenario, link.id)).refusal] or links
-    links.sort(key=lambda link: (link.id != scenario.link, not link.id.startswith("ib-"), is_far(link), link.id))
+    links.sort(key=lambda link: naming_order(link, scenario))
     found = [sweep(on_link(scenario, link.id), **{field: np.asarray(values)}) for link in links]
     shape = (len(values),)
     seconds = np.stack([np.broadcast_to(r.transfer.seconds, shape) for r in found])

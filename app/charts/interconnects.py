@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from app.charts.full_rate import is_far
+from app.charts.full_rate import is_far, naming_order
 from app.charts.hiding import Reach, one_chunk, reach_over, sent_ahead, way_text
 from app.charts.links import on_link
 from app.charts.marks import Label, labels, outlined
@@ -53,9 +53,7 @@ EXPOSED = "prefill cannot hide it"
 def drawn_links(scenario: Scenario) -> list[Link]:
     """One link for each bandwidth and scope, the chosen one or else InfiniBand's; fastest first."""
     by_speed: dict[tuple[str, str], Link] = {}
-    for link in sorted(
-        registry.links().values(), key=lambda link: (link.id != scenario.link, not link.id.startswith("ib-"), is_far(link), link.id)
-    ):
+    for link in sorted(registry.links().values(), key=lambda link: naming_order(link, scenario)):
         by_speed.setdefault((f"{link.bandwidth:.2g}", link.scope), link)
     return sorted(by_speed.values(), key=lambda link: -link.bandwidth)
 
@@ -265,11 +263,8 @@ def _layout(links: Sequence[Link], chosen: str, prefix: str, *, nominal: bool) -
         )
     ]
     words += [Label(f"{'batch ' if i == 0 else ''}{batch}", i + 0.5, HEAD / 2, "muted", size) for i, batch in enumerate(columns)]
-    words.append(
-        Label(
-            ("<br>" * LINES).join(_name(link, chosen, wide=wide, nominal=nominal) for link in links), 0, middle, "body", size, "middle left"
-        )
-    )
+    names = ("<br>" * LINES).join(_name(link, chosen, wide=wide, nominal=nominal) for link in links)
+    words.append(Label(names, 0, middle, "body", size, "middle left"))
     lines = [f"M{i},{HEAD}V{bottom:g}" for i in range(1, len(columns))]
     lines += [f"M0,{HEAD + row * k:.4g}H{len(columns)}" for k in range(1, len(links))]
     heats = [outlined(at(f"{prefix}.{heat}"), heat, "bg", 0) for heat in HEAT]
@@ -286,6 +281,7 @@ def _layout(links: Sequence[Link], chosen: str, prefix: str, *, nominal: bool) -
 
 
 def _name(link: Link, chosen: str, *, wide: bool, nominal: bool) -> str:
-    full = nominal and is_far(link)  # at a rate that engines do not reach
-    text = f"{link.short}, full rate*" if wide and full else f"{link.short}*" if full else link.name if wide else link.short
+    text = link.name if wide else link.short
+    if nominal and is_far(link):  # at a rate that engines do not reach
+        text = f"{link.short}{', full rate' * wide}*"
     return f"<b>{text}</b>\u2002" if link.id == chosen else f"{text}\u2002"

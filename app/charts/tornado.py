@@ -109,10 +109,14 @@ def flip_text(turned: Turned, i: int) -> str:
     """Where the verdict flips, in a few words."""
     if np.isnan(turned.flips_at[i]):
         return "does not flip"
-    way = "up" if turned.flips_up[i] else "down"
     value = float(turned.flips_at[i])
     shown = value_text(turned.field, value) if turned.field not in WHOLE else f"{value:,.0f}"
-    return f"{turned.would[i]} from {shown} {way}"
+    return f"{turned.would[i]} from {shown} {_way(turned, i)}"
+
+
+def _way(turned: Turned, i: int) -> str:
+    """On which side of its value the verdict is flipped."""
+    return "up" if turned.flips_up[i] else "down"
 
 
 NOW = {"nothing": "nothing moves", "hidden": "the wire hides", "link": "link-bound", "exposed": "nothing hides the wire"}
@@ -134,7 +138,7 @@ def _sentence(rows: Sequence[Turned], i: int) -> Sentence:
     if np.isinf(soon.distance[i]):
         return (*head, (f"; no input alone flips the verdict within {digits(REACH)} times.", ""))
     name, value = INPUTS[soon.field].lower(), value_text(soon.field, float(soon.flips_at[i]))
-    way = "up" if soon.flips_up[i] else "down"
+    way = _way(soon, i)
     tails = (
         f"the verdict flips first from {name} {value} {way}: {soon.would[i]}.",
         f"the verdict flips first from {name} {value} {way}.",

@@ -261,12 +261,8 @@ def setup_block(scenario: Scenario) -> dict[str, Any]:
     plan = plan_of(scenario)
     sides = [f"{side.rank_count} × {side.accelerator.name}" for side in (plan.prefill, plan.decode)]
     where = f"{sides[0]} each side" if sides[0] == sides[1] else f"{sides[0]} to {sides[1]}"
-    decoded = count_text(scenario.decode_batch)
-    batch = (
-        ""
-        if scenario.batch == 1
-        else f", {count_text(scenario.batch)} requests prefilled at once, timed by the last; decode batch {decoded}"
-    )
+    apart = f"timed by the last; decode batch {count_text(scenario.decode_batch)}"
+    batch = "" if scenario.batch == 1 else f", {count_text(scenario.batch)} requests prefilled at once, {apart}"
     note = "".join(f" ({note.removesuffix('.')})" for note in lanes_notes(plan))
     what = block("span", f"{plan.model.name}, {kv_text(scenario)}, ", class_="kv-wide")
     return block("p", f"{_upper(link_text(scenario))}, ", what, f"{where}{batch}{note}", class_="kv-setup")

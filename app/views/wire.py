@@ -86,11 +86,8 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     notes = [block("p", text, class_="kv-note") for text in (at("g.sentence"), at("g.room_sentence"), SHARED)]
     shared = [block("h2", "Handoffs that share the links", class_="kv-h2"), congestion.congestion_figure(_pinned_points(state)), *notes]
     board.view("congestion_view", shared, now, later=True)
-    failed = [
-        block("h2", "Transfers that fail", class_="kv-h2"),
-        congestion.failure_block(),
-        block("p", _failed(state.traffic), class_="kv-note"),
-    ]
+    supposed = block("p", _failed(state.traffic), class_="kv-note")
+    failed = [block("h2", "Transfers that fail", class_="kv-h2"), congestion.failure_block(), supposed]
     board.view("failure_view", failed, now, later=True)
     return board
 

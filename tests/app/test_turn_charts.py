@@ -252,13 +252,3 @@ def test_an_engine_that_resends_says_so_and_cuts_no_bytes():
     own = turn.turn_table(turn.turn_rows(State(Scenario()), "delta_tokens", (2000,)))
     assert own["copies"] == [""]
     assert "pull back cuts 10.5\u202fGB to 819\u202fMB and the first token from " in own["stall"][0]
-
-
-@pytest.mark.parametrize("history", [2000, 30_000, 100_000])
-@pytest.mark.parametrize("generated", [0, 500, 100_000])
-def test_sticky_does_the_same_only_where_pull_back_is_the_best(history, generated):
-    state = State(Scenario(), Turn(history_tokens=history, delta_tokens=4000, generated_tokens=generated))
-    [row] = turn.turn_rows(state, "delta_tokens", (4000,))
-    best = min((row.by_key[key, True] for key in ("pull-back", "pool")), key=lambda d: float(d.ttft_seconds))
-    said = "so does sticky" in turn.turn_table([row])["answer.text"][0]
-    assert not said or float(row.by_key["sticky", True].ttft_seconds) == float(best.ttft_seconds)
