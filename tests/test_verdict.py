@@ -112,16 +112,15 @@ def test_a_sentence_is_short_ends_once_and_colours_one_quantity(scenario: Scenar
     assert [len(part) for part in parts if part[1]] == [3] * len(coloured)  # it names the figure that explains it
 
 
-@pytest.mark.parametrize("accelerator", sorted(accelerators()))
+@pytest.mark.parametrize("accelerator", sorted(accelerators(), key=lambda name: len(accelerators()[name].name))[-4:])
 @pytest.mark.parametrize("tp", [1, 8, 64])
 def test_the_longest_names_still_make_a_short_sentence(accelerator: str, tp: int) -> None:
     for model in WORDIEST:
-        for batch in (1, 1024):
-            scenario = Scenario(
-                model=model, batch=batch, prompt_tokens=1_048_576, prefill_tp=tp, decode_tp=tp, prefill_pp=1,
-                prefill_accelerator=accelerator, decode_accelerator=accelerator, weight_dtype="fp32",
-            )  # fmt: skip
-            assert len(evaluate(scenario).verdict) <= LONGEST
+        scenario = Scenario(
+            model=model, batch=1024 if tp == 8 else 1, prompt_tokens=1_048_576, prefill_tp=tp, decode_tp=tp, prefill_pp=1,
+            prefill_accelerator=accelerator, decode_accelerator=accelerator, weight_dtype="fp32",
+        )  # fmt: skip
+        assert len(evaluate(scenario).verdict) <= LONGEST
 
 
 @given(scenarios(longest=1_048_576))

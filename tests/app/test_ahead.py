@@ -44,14 +44,14 @@ def run_of(view, **query):
 @pytest.mark.parametrize("view", MODULES)
 def test_what_is_asked_ahead_is_what_the_run_then_mounts(view, name, label, value):
     page = run_of(view)
-    query = views(page)["answer_view"]["url"]["query"]
-    found = json.loads(ahead(view, query, name, label))["views"]
+    before = views(page)["answer_view"]
+    found = json.loads(ahead(view, before["url"]["query"], name, label))["views"]
     page.selectbox(key=name).select(value).run()
     assert not page.exception
     mounted = views(page)
     assert found
     assert {key: data for key, data in mounted.items() if key in found} == found
-    assert views(run_of(view))["answer_view"] != mounted["answer_view"]
+    assert mounted["answer_view"] != before
 
 
 def test_an_overlap_asked_ahead_is_the_one_the_run_draws():
