@@ -11,6 +11,10 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARE_A_PAGE = {f"tests/app/test_hosting_{name}.py" for name in ("replicas", "server", "slow")}
+BESIDE_THE_PAGE = {
+    f"tests/browser/test_{name}.py" for name in ("arrival", "explain", "files", "hosting", "own_config", "replicas", "share", "site")
+}
+"""Files whose tests with a browser go to a worker of their own, beside those of the page and its views."""
 
 _QUIET = (HealthCheck.too_slow, HealthCheck.filter_too_much)
 settings.register_profile("quick", max_examples=60, deadline=None, derandomize=True, suppress_health_check=_QUIET)
@@ -35,12 +39,14 @@ def shared() -> Path:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """One worker for all tests with a browser, and one for each file whose tests share a page; the rest go test by test."""
+    """One worker for each half of the tests with a browser and for each file whose tests share a page; the rest go test by test."""
     from xdist.scheduler import LoadScopeScheduling
 
     class OneBrowser(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
-            return "browser" if file.startswith("tests/browser/") else file if file in SHARE_A_PAGE else nodeid
+            if file.startswith("tests/browser/"):
+                return f"browser {file in BESIDE_THE_PAGE}"
+            return file if file in SHARE_A_PAGE else nodeid
 
     return OneBrowser(config, log)

@@ -126,15 +126,23 @@ class Visit:
         y = thumb["y"] + thumb["height"] / 2
         self.page.mouse.move(thumb["x"] + thumb["width"] / 2, y)
         self.page.mouse.down()
-        seen = []
+        seen = [self.answer()]
         for share in shares:
             self.page.mouse.move(rail["x"] + 16 + (rail["width"] - 32) * share, y, steps=3)
-            self.page.wait_for_timeout(150)
-            seen.append(self.answer())
+            seen.append(self.next_answer(seen[-1]))
         if release:
             self.page.mouse.up()
             self.settle()
-        return seen
+        return seen[1:]
+
+    def next_answer(self, last):
+        """The answer once it is another and stays so; the last one where none comes within a second."""
+        for _ in range(10):
+            self.page.wait_for_timeout(100)
+            now = self.answer()
+            if now != last and now == self.answer():
+                return now
+        return last
 
 
 @pytest.fixture

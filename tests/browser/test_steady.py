@@ -4,15 +4,6 @@ import pytest
 
 pytestmark = pytest.mark.browser
 
-FOLLOW = """
-[globalThis.answers, globalThis.tops] = [new Set(), new Set()];
-const follow = () => {
-  answers.add(document.querySelector("h1").textContent);
-  tops.add(Math.round(document.querySelector(".st-key-prompt_tokens, .st-key-delta_tokens").getBoundingClientRect().y));
-  requestAnimationFrame(() => setTimeout(follow));
-};
-follow();
-"""
 WATCH = """
 globalThis.blank = [];
 document.querySelectorAll("h1, .kv-setup, .liveview-chart").forEach(n => { n.mine = true; });
@@ -38,30 +29,6 @@ def test_keys_in_a_quick_row_leave_no_text_empty_and_make_nothing_anew(visit):
     kept = "[...document.querySelectorAll('h1, .liveview-chart')].filter(n => !n.mine).map(n => n.outerHTML.slice(0, 80))"
     assert one.page.evaluate(kept) == []
     assert one.errors == []
-
-
-@pytest.mark.parametrize(
-    ("path", "width"),
-    [
-        ("/", 1280),
-        ("/?overlap=chunk&link=ethernet-100", 390),
-        ("/critical-length", 1280),
-        ("/next-turn", 390),
-        ("/interconnects", 390),
-    ],
-)
-def test_the_slider_stays_under_the_hand_from_end_to_end(visit, width, path):
-    one = visit(width=width).open(path)
-    one.slider("delta_tokens" if path == "/next-turn" else "prompt_tokens").focus()
-    one.page.keyboard.press("Home")
-    one.settle()
-    one.page.evaluate(FOLLOW)
-    for press in range(30):
-        one.page.keyboard.press("PageUp" if press % 3 == 2 else "ArrowRight")
-        one.page.wait_for_timeout(40)
-    answers, tops = one.page.evaluate("[[...answers], [...tops]]")
-    assert len(answers) >= 5
-    assert len(tops) == 1
 
 
 def test_the_wheel_over_an_explanation_scrolls_the_page(visit):
