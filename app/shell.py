@@ -35,11 +35,12 @@ _FIRST_SCRIPT = b'<script type="module"'
 
 def head_html(*, drawn: bool) -> bytes:
     """Elements to put into the page's head, before its first script; `drawn` pages will need Plotly."""
-    shell = STATIC / "shell.js"
+    shell, links = STATIC / "shell.js", STATIC / "links.js"
     lines = [
         f'<meta name="description" content="{DESCRIPTION}">',
         f'<link rel="preload" as="style" href="./{RULES}">',
         f'<script src="./app/static/{shell.name}?v={version_of(shell)}"></script>',
+        f'<script type="module" src="./app/static/{links.name}?v={version_of(links)}"></script>',
         *(f'<link rel="modulepreload" href="./app/static/{name}?v={version_of(STATIC / name)}">' for name in SCRIPTS),
     ]
     if drawn:

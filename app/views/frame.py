@@ -17,6 +17,7 @@ from app.live import Board, PackedTable, Picture, Slider, block, first, static_b
 from app.state import TURN_FIELDS, URL_KEYS, State, from_link
 from app.typed import NOTE, Typed, typed_into
 from app.views import explain, heads, hint, offers, onward, presets
+from app.views.arrivals import arrived
 from app.views.pin import acted
 from app.views.pin import draw as draw_pin
 from app.words import explained_words
@@ -108,7 +109,7 @@ def frame(view: str, sliders: Sequence[str] = ("batch", "prompt_tokens")) -> Fra
     if "state" not in session:
         session["state"] = from_link(dict(st.query_params))
         session["link_notes"] = session["state"].notes
-    session[reading.ARRIVED] = session.get("view") != view
+    session[reading.ARRIVED] = arrived(session, dict(st.query_params)) or session.get("view") != view
     session["view"] = view
     last: State = session["state"]
     state = acted(reading.read(last.bare(), session, sliders), session)

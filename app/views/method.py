@@ -10,6 +10,7 @@ from app.charts.tables import table_block
 from app.live import block, static_block
 from app.state import State, from_link
 from app.views import formulas
+from app.views.arrivals import arrived
 from app.words import WORDS
 from kvmodel import registry
 from kvmodel.display import count_text
@@ -93,6 +94,7 @@ SECTIONS = (
 
 def show() -> None:
     """Draw the view, with the formulas of the reader's scenario."""
+    arrived(st.session_state, dict(st.query_params))
     state: State = st.session_state.get("state") or from_link(dict(st.query_params))
     with st.container(key="page"):
         static_block("method_view", *blocks(state))

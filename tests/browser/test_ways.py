@@ -13,7 +13,7 @@ pytestmark = pytest.mark.browser
 
 
 def test_a_view_named_in_the_query_opens_with_its_scenario(visit):
-    one = visit().open("/?view=next-turn&model=deepseek-v3")
+    one = visit(fresh=True).open("/?view=next-turn&model=deepseek-v3")
     one.page.wait_for_selector(".kv-flow .main-svg")
     one.settle()
     assert urlparse(one.page.url)._replace(netloc="", scheme="").geturl() == "/next-turn?model=deepseek-v3"
@@ -67,7 +67,7 @@ def test_an_embed_has_no_navigation_and_works_from_another_origin(visit, address
     server = http.server.ThreadingHTTPServer(("localhost", 0), lambda *a: handler(*a, directory=str(tmp_path)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        one = visit()
+        one = visit(fresh=True)
         one.page.goto(f"http://localhost:{server.server_port}/blog.html")
         for number, (chart, answer, view) in enumerate(
             [("timeline", "Nothing is hidden", "./?"), ("critical", "On Ethernet 25, a prompt past", "./critical-length?")]
@@ -124,3 +124,39 @@ def test_a_control_that_a_choice_elsewhere_moves_is_no_choice_of_its_own(visit, 
     assert getattr(scenario, control) == ("sglang-mooncake" if control == "engine" else "qwen3-8b")
     assert page.locator("h1").inner_text().replace("\n", " ") == evaluate(scenario).verdict
     assert from_link(dict(parse_qsl(urlsplit(page.url).query))).scenario == scenario
+
+
+def test_a_link_is_followed_in_place_and_back_and_forward_return(visit):
+    one = visit().open("/?link=ethernet-100")
+    page, loaded = one.page, len([url for url in one.requests if url.endswith(".js")])
+    page.get_by_role("button", name="Examples").click()
+    page.locator(".kv-presets a", has_text="DeepSeek-V3 on H200 over NDR").click()
+    page.wait_for_url(lambda url: "model=deepseek-v3" in url)
+    page.locator(".kv-setup", has_text="DeepSeek-V3").wait_for()
+    one.settle()
+    preset = one.answer()
+    assert page.locator(".kv-presets").count() == 0
+    page.get_by_role("link", name="FP8 KV").or_(page.locator(".kv-levers a")).first.click()
+    page.locator(".kv-pin-said").wait_for()
+    one.settle()
+    assert "pin=" in page.url
+    assert "go=" not in page.url
+    for way, said in ((page.go_back, "DeepSeek-V3"), (page.go_back, "Llama 3 70B"), (page.go_forward, "DeepSeek-V3")):
+        way()
+        page.locator(".kv-setup", has_text=said).wait_for()
+        one.settle()
+    assert one.answer() == preset
+    assert page.locator(".kv-pin-said").count() == 0
+    assert page.locator(".st-key-model input").input_value().startswith("DeepSeek-V3")
+    assert len([url for url in one.requests if url.endswith(".js")]) == loaded
+    assert one.errors == []
+
+
+def test_a_link_pressed_for_another_tab_opens_there(visit):
+    one = visit().open()
+    before = one.page.url
+    with one.context.expect_page() as opened:
+        one.page.get_by_role("link", name="with vLLM NIXL").click(modifiers=["ControlOrMeta"])
+    opened.value.locator(".kv-setup", has_text="vLLM NIXL").wait_for()
+    opened.value.close()
+    assert one.page.url == before
