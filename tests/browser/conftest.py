@@ -16,7 +16,7 @@ from tests.page_server import page_server
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def address():
     if CHROMIUM is None:
         absent("BROWSER", "no Chromium was found on PATH; CHROMIUM names one elsewhere")
@@ -24,7 +24,7 @@ def address():
         yield url
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def playwright(address):
     from playwright.sync_api import sync_playwright
 
@@ -32,14 +32,14 @@ def playwright(address):
         yield started
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser(playwright):
     opened = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
     yield opened
     opened.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def returning(playwright, tmp_path_factory):
     """The context of a browser that keeps compiled scripts, as one does for who comes again: a page opens in three quarters of the time."""
     context = playwright.chromium.launch_persistent_context(tmp_path_factory.mktemp("profile"), executable_path=CHROMIUM, args=ARGS)
@@ -47,6 +47,11 @@ def returning(playwright, tmp_path_factory):
     context.close()
 
 
+CLEAN = """
+!document.querySelector("[data-testid=stMain] details[open], .kv-explained, [aria-expanded=true], .st-key-pin_box, dialog[open]")
+  && !document.querySelector(".st-key-own_text textarea")?.value && location.pathname !== "/method"
+"""
+"""Whether nothing on the page stands open or was typed that the next reader of it would wonder at."""
 QUIET, MOST = 0.5, 3.0
 """Seconds without a message either way after which a page has settled, and at most of waiting for an answer to what it sent."""
 
@@ -68,6 +73,13 @@ class Visit:
         self.asked, self.heard = 0.0, 0.0
         self.page.on("websocket", self.listen)
 
+    def begin(self, width):
+        """Be the next reader of a page that is open, or is not yet."""
+        self.page.unroute_all()
+        self.page.set_viewport_size({"width": width, "height": 900})
+        for seen in (self.errors, self.sent, self.requests):
+            seen.clear()
+
     def listen(self, socket):
         """Keep what the page sends, and when it last sent and got something."""
 
@@ -82,7 +94,12 @@ class Visit:
         socket.on("framereceived", got)
 
     def open(self, path="/", *, charts=True):
-        self.page.goto(self.address + path)
+        """Come to an address: by a link of the page, where one is open."""
+        if self.page.url.startswith(self.address) and "embed=" not in self.page.url + path:
+            self.page.evaluate("path => { history.pushState(null, '', path); dispatchEvent(new PopStateEvent('popstate')); }", path)
+            self.settle()
+        else:
+            self.page.goto(self.address + path)
         self.page.wait_for_selector(".liveview-chart .main-svg" if charts else "h1", timeout=30_000)
         self.settle()
         return self
@@ -120,8 +137,8 @@ class Visit:
     def slider(self, name):
         return self.page.locator(f".st-key-{name} input[type=range]")
 
-    def drag(self, name, shares, *, release=True):
-        """Drag a slider's thumb over shares of its rail; returns the answers seen on the way."""
+    def drag(self, name, shares, *, release=True, look=lambda: None):
+        """Drag a slider's thumb over shares of its rail, and look at each; returns the answers seen on the way."""
         thumb, rail = self.slider(name).bounding_box(), self.page.locator(f".st-key-{name}").last.bounding_box()
         y = thumb["y"] + thumb["height"] / 2
         self.page.mouse.move(thumb["x"] + thumb["width"] / 2, y)
@@ -130,6 +147,7 @@ class Visit:
         for share in shares:
             self.page.mouse.move(rail["x"] + 16 + (rail["width"] - 32) * share, y, steps=3)
             seen.append(self.next_answer(seen[-1]))
+            look()
         if release:
             self.page.mouse.up()
             self.settle()
@@ -145,15 +163,38 @@ class Visit:
         return last
 
 
+@pytest.fixture(scope="package")
+def kept(returning):
+    """The page that a test left open for the next."""
+    pages = []
+    yield pages
+    for one in pages:
+        one.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    item.failed = getattr(item, "failed", False) or report.failed
+    return report
+
+
 @pytest.fixture
-def visit(browser, returning, address):
-    """Opens pages: the first of a desk in a browser that was here before, another reader's or a phone's in one of its own."""
+def visit(request, browser, returning, kept, address):
+    """Opens pages: the first of a desk where the last test left one open, unless it is to be `fresh`; others in contexts of their own."""
     visits = []
 
-    def make(*, touch=False, **options):
-        visits.append(Visit(browser, address, touch=touch, within=None if visits or touch else returning, **options))
+    def make(*, touch=False, fresh=False, width=1280, theme="light"):
+        if visits or touch or fresh or theme != "light":
+            visits.append(Visit(browser, address, width=width, theme=theme, touch=touch))
+        else:
+            visits.append(kept.pop() if kept else Visit(browser, address, within=returning))
+            visits[-1].begin(width)
         return visits[-1]
 
     yield make
     for one in visits:
-        one.close()
+        if not one.own and not request.node.failed and one.errors == [] and one.page.evaluate(CLEAN):
+            kept.append(one)
+        else:
+            one.close()

@@ -119,7 +119,7 @@ def test_a_reader_who_comes_too_late_sees_why_and_keeps_the_scenario(browser, st
 
 
 def test_the_policy_stops_scripts_that_are_not_the_page_s(visit):
-    one = visit().open("/wire")
+    one = visit(fresh=True).open("/wire")
     assert one.errors == []
     one.page.evaluate("document.body.append(Object.assign(document.createElement('script'), {textContent: 'globalThis.owned = 1'}))")
     one.page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"globalThis.owned = 1\">')")
@@ -133,7 +133,9 @@ HOSTILE = "<img src=x onerror=globalThis.owned=1><script>globalThis.owned=1</scr
 
 def test_names_in_a_configuration_and_in_the_address_stay_text(visit):
     address = quote(HOSTILE)
-    one = visit().open(f"/weighs?model={address}&link={address}&engine={address}&pin=link%3D{address}&{address}={address}&theme={address}")
+    one = visit(fresh=True).open(
+        f"/weighs?model={address}&link={address}&engine={address}&pin=link%3D{address}&{address}={address}&theme={address}"
+    )
     named = QWEN3 | {"_name_or_path": HOSTILE, HOSTILE: HOSTILE}
     for config in (named, named | {"model_type": HOSTILE, "architectures": [HOSTILE], "torch_dtype": HOSTILE}):
         paste(one, json.dumps(config))

@@ -21,7 +21,7 @@ def paste(one, text):
 
 
 def pasted(visit):
-    one = visit().open("/weighs")
+    one = visit(fresh=True).open("/weighs")
     paste(one, json.dumps(QWEN3))
     one.answers("147,456")
     return one
@@ -105,7 +105,7 @@ def test_another_configuration_begins_without_the_edits_of_the_last(visit):
 
 
 def test_a_file_is_uploaded_by_the_button_and_the_whole_zone_catches_a_drop(visit):
-    one = visit().open("/weighs")
+    one = visit(fresh=True).open("/weighs")
     zone = one.page.get_by_test_id("stFileUploaderDropzone")
     zone.scroll_into_view_if_needed()
     box = zone.bounding_box()

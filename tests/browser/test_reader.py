@@ -285,7 +285,7 @@ def test_numbers_in_a_link_are_whole_and_all_bad_ones_are_named(reader):
 
 
 def test_a_chart_that_cannot_be_drawn_says_so_keeps_its_place_and_can_be_tried_again(visit):
-    one = visit()
+    one = visit(fresh=True)
     one.page.emulate_media(reduced_motion="reduce")
     one.page.route("**/*plotly*.js*", lambda route: route.abort())
     one.page.goto(one.address + "/")

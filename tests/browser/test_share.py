@@ -92,7 +92,7 @@ def test_a_chart_is_live_in_a_frame_from_another_origin(visit, address, tmp_path
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        one = visit()
+        one = visit(fresh=True)
         one.page.goto(f"http://localhost:{server.server_port}/post.html")
         frame = one.page.frame_locator("iframe")
         frame.locator(".liveview-chart .main-svg").first.wait_for()
