@@ -17,7 +17,7 @@ BESIDE_THE_PAGE = {
 """Files whose tests with a browser go to a worker of their own, beside those of the page and its views."""
 
 _QUIET = (HealthCheck.too_slow, HealthCheck.filter_too_much)
-settings.register_profile("quick", max_examples=60, deadline=None, derandomize=True, suppress_health_check=_QUIET)
+settings.register_profile("quick", max_examples=40, deadline=None, derandomize=True, suppress_health_check=_QUIET)
 settings.register_profile("long", max_examples=3000, deadline=None, suppress_health_check=_QUIET)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 

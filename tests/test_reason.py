@@ -161,7 +161,7 @@ def test_what_is_too_much_is_named() -> None:
     assert evaluate(long_pass.with_changes(chunk_tokens=2048)).feasible
 
 
-@pytest.mark.parametrize("accelerator", sorted(accelerators()))
+@pytest.mark.parametrize("accelerator", sorted(accelerators(), key=lambda name: len(accelerators()[name].name))[-5:])
 def test_a_reason_is_never_too_long(accelerator: str) -> None:
     for model, tp in product(WORDIEST, (1, 64)):
         scenario = Scenario(
