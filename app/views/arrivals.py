@@ -6,8 +6,7 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import replace
 from typing import Any
 
-from app.state import State, from_link
-from kvmodel.errors import KvModelError
+from app.state import PIN, State, from_link
 
 TRIP = "go"
 """Parameter that the page adds while it tells of an address that it came to: the scenario is then the address's."""
@@ -17,23 +16,22 @@ _LAST_TRIP = "last_trip"
 def arrived(session: MutableMapping[str, Any], parameters: Mapping[str, str]) -> bool:
     """Whether this run is the first at an address just come to; the session's state is then what the address says.
 
-    A model of the reader's own, which no address can carry, stays where the address names none.
+    A model of the reader's own, which no address can carry, stays where the address names none; so does a pin of one.
     """
     trip = parameters.get(TRIP)
     if trip is None or trip == session.get(_LAST_TRIP) or "state" not in session:
         return False
     session[_LAST_TRIP] = trip
-    session["state"] = _kept_model(from_link(parameters), session["state"], parameters)
+    session["state"] = _with_own(from_link(parameters), session["state"], parameters)
     session["link_notes"] = session["state"].notes
     for key in [key for key in session if str(key).startswith("asked_")]:
         del session[key]
     return True
 
 
-def _kept_model(found: State, last: State, parameters: Mapping[str, str]) -> State:
+def _with_own(found: State, last: State, parameters: Mapping[str, str]) -> State:
+    if last.pin is not None and last.pin.is_own() and PIN not in parameters:
+        found = replace(found, pin=last.pin)
     if not last.is_own() or "model" in parameters:
         return found
-    try:
-        return replace(found, scenario=found.scenario.with_changes(model=last.scenario.model))
-    except KvModelError:
-        return found
+    return replace(found, scenario=found.scenario.with_changes(model=last.scenario.model))

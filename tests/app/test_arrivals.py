@@ -34,3 +34,8 @@ def test_a_model_of_the_readers_own_stays_where_the_address_names_none():
     assert session["state"].scenario == OWN.scenario.with_changes(link="ethernet-25")
     assert arrived(session, {"model": "llama-3.1-8b", TRIP: "2"})
     assert session["state"].scenario.model == "llama-3.1-8b"
+    session = {"state": OWN.pinned()}
+    assert arrived(session, {"model": "llama-3.1-8b", TRIP: "1"})
+    assert session["state"].pin == OWN
+    assert arrived(session, {"pin": "link=ethernet-25", TRIP: "2"})
+    assert session["state"].pin.scenario == Scenario(link="ethernet-25")
