@@ -181,7 +181,10 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture
 def visit(request, browser, returning, kept, address):
-    """Opens pages: the first of a desk where the last test left one open, unless it is to be `fresh`; others in contexts of their own."""
+    """Opens pages: the first of a desk where the last test left one open; others in contexts of their own.
+
+    `fresh` is for what a page does as it loads, and for a script that would go on watching it.
+    """
     visits = []
 
     def make(*, touch=False, fresh=False, width=1280, theme="light"):

@@ -17,7 +17,7 @@ look();
 
 
 def test_keys_in_a_quick_row_leave_no_text_empty_and_make_nothing_anew(visit):
-    one = visit().open()
+    one = visit(fresh=True).open()
     one.page.evaluate(WATCH)
     one.slider("prompt_tokens").focus()
     one.page.keyboard.press("Home")

@@ -138,4 +138,4 @@ def test_the_slider_stays_under_the_thumb_from_end_to_end(phone):
 
 
 def test_the_slider_stays_under_the_thumb_where_notes_come_and_go(visit):
-    stays_under_the_hand(visit(width=390).open("/?overlap=chunk&link=ethernet-100"))
+    stays_under_the_hand(visit(width=390, fresh=True).open("/?overlap=chunk&link=ethernet-100"))
