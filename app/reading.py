@@ -76,6 +76,12 @@ def read(state: State, session: Session, sliders: Sequence[str]) -> State:
     return replace(state.with_values(beside), scenario=scenario, notes=(*state.notes, *notes))
 
 
+def forget_positions(session: Session) -> None:
+    """Let sliders take their positions from the state again, which came from elsewhere than the controls."""
+    for key in [key for key in session if str(key).startswith("asked_")]:
+        del session[key]
+
+
 def _unfolded(view: str) -> tuple[str, ...]:
     return (*(name for _, group in (*MORE, *KNOBS) for name in group), *MORE_BESIDE.get(view, ("", ()))[1])
 

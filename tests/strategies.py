@@ -37,6 +37,7 @@ _LONG = sorted(models(), key=lambda name: (-len(models()[name].name), name))[:12
 _HEAVY = sorted(models(), key=lambda name: model_parameters(models()[name]).total)[-12:]
 WORDIEST = sorted({*_LONG, *_HEAVY})
 """Models of the longest names, and those of the most weights: of whom sentences are longest."""
+WORDIEST_ACCELERATORS = sorted(accelerators(), key=lambda name: len(accelerators()[name].name))[-5:]
 
 OVERLAPS = get_args(Overlap)
 

@@ -14,9 +14,8 @@ from kvmodel.display import NARROW_SPACE
 from kvmodel.evaluate import amounts_of
 from kvmodel.plan import plan_of
 from kvmodel.reason import reason_of
-from kvmodel.registry import accelerators
 from kvmodel.verdict import answer, plain
-from tests.strategies import OVERLAPS, WORDIEST, scenarios
+from tests.strategies import OVERLAPS, WORDIEST, WORDIEST_ACCELERATORS, scenarios
 
 LONGEST = 125
 MEASURED = {"prefill_seconds": 0.4, "decode_step_seconds": 0.020}
@@ -112,7 +111,7 @@ def test_a_sentence_is_short_ends_once_and_colours_one_quantity(scenario: Scenar
     assert [len(part) for part in parts if part[1]] == [3] * len(coloured)  # it names the figure that explains it
 
 
-@pytest.mark.parametrize("accelerator", sorted(accelerators(), key=lambda name: len(accelerators()[name].name))[-4:])
+@pytest.mark.parametrize("accelerator", WORDIEST_ACCELERATORS)
 @pytest.mark.parametrize("tp", [1, 8, 64])
 def test_the_longest_names_still_make_a_short_sentence(accelerator: str, tp: int) -> None:
     for model in WORDIEST:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import replace
 from typing import Any
 
+from app.reading import forget_positions
 from app.state import PIN, State, from_link
 
 TRIP = "go"
@@ -24,8 +25,7 @@ def arrived(session: MutableMapping[str, Any], parameters: Mapping[str, str]) ->
     session[_LAST_TRIP] = trip
     session["state"] = _with_own(from_link(parameters), session["state"], parameters)
     session["link_notes"] = session["state"].notes
-    for key in [key for key in session if str(key).startswith("asked_")]:
-        del session[key]
+    forget_positions(session)
     return True
 
 

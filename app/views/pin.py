@@ -21,8 +21,7 @@ def acted(state: State, session: MutableMapping[str, Any]) -> State:
     asked = session.pop(_ASKED, None)
     if asked == "swap":
         session[reading.ARRIVED] = True
-        for key in [key for key in session if str(key).startswith("asked_")]:
-            del session[key]
+        reading.forget_positions(session)
     return _DONE[asked](state) if asked in _DONE else state
 
 

@@ -50,15 +50,16 @@ DRAWN = "new Promise(done => requestAnimationFrame(() => setTimeout(done, 20)))"
 
 @pytest.fixture(scope="module")
 def desk(request, browser, returning, address):
-    one = Visit(browser, address, within=returning).open(request.param, charts=request.param != "/method")
-    yield request.param, one
-    one.close()
+    yield from opened(request.param, Visit(browser, address, within=returning))
 
 
 @pytest.fixture(scope="module")
 def phone(request, browser, returning, address):
-    one = Visit(browser, address, width=390, theme="dark", within=returning).open(request.param, charts=request.param != "/method")
-    yield request.param, one
+    yield from opened(request.param, Visit(browser, address, width=390, theme="dark", within=returning))
+
+
+def opened(view, one):
+    yield view, one.open(view, charts=view != "/method")
     one.close()
 
 
