@@ -57,8 +57,75 @@ const load = src => new Promise((resolve, reject) => {
 // The library may be here, on its way since the page began, or still to be asked for.
 function plotly(url) {
   const here = () => load(new URL(url, document.baseURI).href);
-  plotlyLoading ??= globalThis.Plotly ? Promise.resolve(globalThis.Plotly) : globalThis.liveviewDrawer?.catch(here) ?? here();
+  plotlyLoading ??= (globalThis.Plotly ? Promise.resolve(globalThis.Plotly) : globalThis.liveviewDrawer?.catch(here) ?? here()).then(remembering);
   return plotlyLoading;
+}
+
+// Plotly asks its whole schema, at every drawing, which of a trace's attributes are arrays. What the schema says of a trace of
+// the same type, with arrays in the same places, it said before.
+function remembering(library) {
+  const schema = library.PlotSchema, find = schema?.findArrayAttributes;
+  if (!find || find.asked) return library;
+  const known = new Map();
+  schema.findArrayAttributes = trace => {
+    const places = arrays(trace), key = `${trace.type} ${places}`;
+    if (!places) return find(trace);
+    if (!known.has(key)) known.set(key, find(trace));
+    return known.get(key);
+  };
+  schema.findArrayAttributes.asked = find;
+  return library;
+}
+
+// Where a trace has arrays; nothing where one has objects, whose own attributes may be arrays.
+function arrays(container, prefix = "", found = []) {
+  for (const [name, value] of Object.entries(container)) {
+    if (name[0] === "_" || value === null || typeof value !== "object") continue;
+    if (!Array.isArray(value) && !ArrayBuffer.isView(value)) { if (!arrays(value, `${prefix}${name}.`, found)) return undefined; }
+    else if (value[0]?.constructor === Object) return undefined;
+    else found.push(prefix + name);
+  }
+  return found;
+}
+
+// It also sets every text anew, and once more when it styles the traces, which takes longer than all else: a text that is to
+// stay as it stands is not found when it looks for those to set.
+const foundIn = Element.prototype.querySelectorAll;
+const drawnTexts = ({ __data__: [{ trace }], style }) => trace.mode === "text" && style.opacity === String(trace.opacity);
+function textsStay(node) {
+  for (const one of node._fullLayout?._visibleModules ?? []) {
+    if (one.name !== "scatter" || !one.style || one.style.spares) continue;
+    const style = one.style;
+    one.style = graph => {
+      graph.querySelectorAll = query => {
+        const found = foundIn.call(graph, query);
+        return query === "g.trace.scatter" ? [...found].filter(trace => !drawnTexts(trace)) : found;
+      };
+      try { style(graph); } finally { delete graph.querySelectorAll; }
+    };
+    one.style.spares = true;
+  }
+  for (const holder of foundIn.call(node, "g.textpoint")) {
+    // Plotly takes out a text that is empty, and does not put it back when it is so no more.
+    if (!holder.firstChild) holder.append(document.createElementNS("http://www.w3.org/2000/svg", "text"));
+    if (Object.hasOwn(holder, "querySelectorAll")) continue;
+    let stands;
+    holder.querySelectorAll = query => {
+      const told = query === "text" && wording(holder);
+      if (told && told === stands) return [];
+      if (query === "text") stands = told;
+      return foundIn.call(holder, query);
+    };
+  }
+}
+
+// All that a text's drawing depends on: its own, its trace's, and where its lines begin if it has several.
+function wording(holder) {
+  const { trace } = holder.parentNode?.__data__?.[0] ?? {}, { __data__: point, firstChild: text } = holder;
+  if (!trace || !point || !text || trace.texttemplate || trace.selectedpoints) return undefined;
+  const { tx, tc, tf, tp, ts, tw, ty, tv, tC, tE, tS, mrc } = point;
+  const lines = /<br/i.test(tx ?? trace.text) ? [text.getAttribute("x"), text.getAttribute("y")] : [];
+  return JSON.stringify([tx ?? trace.text, tc, tf, tp, ts, tw, ty, tv, tC, tE, tS, mrc, trace.textfont, trace.textposition, ...lines]);
 }
 
 function isDark(node) {
@@ -297,7 +364,8 @@ class View {
       const figure = painted(node.figure, node.clientWidth < 640 ? "narrow" : "wide", mode, colours);
       const layout = { ...fill(figure.layout, look, colours), template, width: node.clientWidth || undefined };
       node.style.minHeight = `${layout.height}px`;
-      return library.react(node, fill(figure.data, look, colours), layout, { displayModeBar: false, responsive: false });
+      textsStay(node);
+      return library.react(node, fill(figure.data, look, colours), layout, node._context ? undefined : { displayModeBar: false, responsive: false });
     }));
     return this.probe(nodes.length, performance.now() - began);
   }
