@@ -47,7 +47,7 @@ def assert_equal_at(swept: Any, index: tuple[int, ...], alone: Any) -> None:
 
 
 @pytest.mark.parametrize("name", NUMERIC)
-@settings(max_examples=settings().max_examples // 3)
+@settings(max_examples=settings().max_examples // 5)
 @given(data=st.data())
 def test_a_sweep_over_any_number_is_an_evaluation_of_each(name: str, data: st.DataObject) -> None:
     scenario = data.draw(scenarios(overlap=st.sampled_from((None, *OVERLAPS))))
