@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from kvmodel.display import time_text
 from kvmodel.handoff import Course, course, first_tokens, step_times
 from kvmodel.plan import Plan
-from kvmodel.progress import Amounts, progress
+from kvmodel.numeric import Num
+from kvmodel.progress import Amounts, Progress, progress
 from kvmodel.results import Evaluation
 
 GAP_MARK = 0.20
@@ -60,9 +62,17 @@ class _There:
 
     def __init__(self, plan: Plan, a: Amounts, result: Evaluation) -> None:
         self.plan, self.a, self.result = plan, a, result
-        self.times = step_times(plan, a)
-        self.progress = progress(plan, a)
         self.found: dict[tuple[float, float], Course] = {}
+
+    @cached_property
+    def times(self) -> tuple[Num, Num]:
+        """Seconds of a decode step of the batch and of a request alone, as they are."""
+        return step_times(self.plan, self.a)
+
+    @cached_property
+    def progress(self) -> Progress:
+        """Prefill and transfer as they are; most evaluations are far from a threshold and never ask."""
+        return progress(self.plan, self.a)
 
     def course(self, prefill: float, step: float) -> Course:
         """The course at factors of both times; only layer by layer on both sides does the step decide what is exposed."""
