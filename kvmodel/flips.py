@@ -12,8 +12,8 @@ from functools import cached_property
 
 from kvmodel.display import time_text
 from kvmodel.handoff import Course, course, first_tokens, step_times
-from kvmodel.plan import Plan
 from kvmodel.numeric import Num
+from kvmodel.plan import Plan
 from kvmodel.progress import Amounts, Progress, progress
 from kvmodel.results import Evaluation
 
