@@ -40,7 +40,7 @@ def evaluate(scenario: Scenario) -> Evaluation:
     plan = plan_of(scenario)
     amounts = amounts_of(scenario)
     result = handoff(plan, amounts)
-    reason = reason_of(plan, amounts, scenario, result.memory)
+    reason = "" if result.feasible else reason_of(plan, amounts, scenario)
     object.__setattr__(result, "reason", reason)
     verdict, note = verdict_and_note(plan, amounts, scenario, result)
     object.__setattr__(result, "verdict", verdict)

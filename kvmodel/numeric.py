@@ -11,21 +11,20 @@ from typing import Any
 
 import numpy as np
 
-ndarray = np.ndarray
 Num = Any
 """A float, an int, or a NumPy array of either; shapes broadcast."""
 
 
 def maximum(a: Num, b: Num) -> Num:
     """Elementwise larger of `a` and `b`."""
-    if isinstance(a, ndarray) or isinstance(b, ndarray):
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return np.maximum(a, b)
     return a if a >= b else b
 
 
 def minimum(a: Num, b: Num) -> Num:
     """Elementwise smaller of `a` and `b`."""
-    if isinstance(a, ndarray) or isinstance(b, ndarray):
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return np.minimum(a, b)
     return a if a <= b else b
 

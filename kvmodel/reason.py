@@ -8,7 +8,7 @@ from kvmodel.display import bytes_text, count_text
 from kvmodel.plan import Plan, Side
 from kvmodel.progress import Amounts
 from kvmodel.remedies import first_remedy, side_memory
-from kvmodel.results import Memory, SideMemory
+from kvmodel.results import SideMemory
 from kvmodel.scenario import Scenario
 
 LONGEST = 124
@@ -17,9 +17,9 @@ LONGEST = 124
 NO_REMEDY = "no TP, PP, format or accelerator alone would do"
 
 
-def reason_of(plan: Plan, amounts: Amounts, scenario: Scenario, memory: Memory | None = None) -> str:
-    """Why the scenario is infeasible and what would do; empty where it is feasible. `memory` is that of both sides, where it is known."""
-    if plan.refusal or (memory and memory.prefill.fits and memory.decode.fits):
+def reason_of(plan: Plan, amounts: Amounts, scenario: Scenario) -> str:
+    """Why the scenario is infeasible and what would do; empty where it is feasible."""
+    if plan.refusal:
         return plan.refusal
     sides = failing_sides(plan, amounts)
     if not sides:

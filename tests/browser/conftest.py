@@ -50,7 +50,7 @@ def returning(playwright, tmp_path_factory):
 CLEAN = """
 !document.querySelector("[data-testid=stMain] details[open], .kv-explained, [aria-expanded=true], .st-key-pin_box, dialog[open]")
   && !document.querySelector(".st-key-own_text textarea")?.value && location.pathname !== "/method"
-  && !document.activeElement?.matches("input:not([type=range]), textarea")
+  && !document.activeElement?.matches(".stTextInput input, textarea")
 """
 """Whether nothing on the page stands open or was typed that the next reader of it would wonder at."""
 QUIET, MOST = 0.5, 3.0

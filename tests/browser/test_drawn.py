@@ -4,16 +4,14 @@ import pytest
 
 pytestmark = pytest.mark.browser
 
-MARKS = """node => [...node.querySelectorAll(".trace text, .trace path, .shapelayer path, .infolayer text, .xaxislayer-above text")]
-  .filter(mark => mark.tagName !== "text" || mark.textContent)
-  .map(mark => [mark.textContent, mark.getAttribute("d"), mark.getAttribute("x"), mark.getAttribute("y"), mark.getAttribute("transform"),
-    mark.parentNode.getAttribute("transform"), mark.style.cssText, mark.closest("g.trace")?.style.opacity,
-    ...[...mark.querySelectorAll("tspan")].map(line => line.outerHTML)].join(" ").replace(/url\\([^)]*\\)/, "pattern"))"""
-COMPARE = (
-    """async () => {
-  const marks = """
-    + MARKS
-    + """, found = { charts: 0, texts: 0, other: [], arrays: [] };
+COMPARE = r"""async () => {
+  const SEEN = ".trace text, .trace path, .shapelayer path, .infolayer text, .xaxislayer-above text";
+  const marks = node => [...node.querySelectorAll(SEEN)]
+    .filter(mark => mark.tagName !== "text" || mark.textContent)
+    .map(mark => [mark.textContent, mark.getAttribute("d"), mark.getAttribute("x"), mark.getAttribute("y"), mark.getAttribute("transform"),
+      mark.parentNode.getAttribute("transform"), mark.style.cssText, mark.closest("g.trace")?.style.opacity,
+      ...[...mark.querySelectorAll("tspan")].map(line => line.outerHTML)].join(" ").replace(/url\([^)]*\)/, "pattern"));
+  const found = { charts: 0, texts: 0, other: [], arrays: [] };
   for (const node of [...document.querySelectorAll(".liveview-chart")].filter(node => node._fullData && !node.stale)) {
     const beside = document.createElement("div");
     node.parentNode.append(beside);
@@ -34,7 +32,6 @@ COMPARE = (
   }
   return found;
 }"""
-)
 
 
 @pytest.mark.parametrize("view", ["/?overlap=layer", "/interconnects"])
