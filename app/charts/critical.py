@@ -63,7 +63,7 @@ def critical_table(over: Over, rows: Sequence[LinkRow]) -> Table:
         table[f"c.{name}"] = four_digits(times)
         table[f"c.text.{name}"] = [time_text(v) for v in times]
     reaches = reach_over(over.scenario.with_changes(overlap="layer"), "prompt_tokens", over.values)
-    hiding = [names_text(over.scenario, reach, n) for reach, n in zip(reaches, over.values, strict=True)]
+    hiding = [names_text(reach, n) for reach, n in zip(reaches, over.values, strict=True)]
     return table | {"c.odd": odd_sentences(over, rows, seconds), "c.hiding": hiding}
 
 

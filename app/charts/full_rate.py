@@ -7,7 +7,7 @@ from kvmodel.display import share_text
 from kvmodel.plan import plan_of
 from kvmodel.records.hardware import Link
 from kvmodel.scenario import Scenario
-from kvmodel.verdict import FAR
+from kvmodel.verdict import FAR, reached_share
 
 
 def is_far(link: Link) -> bool:
@@ -20,9 +20,13 @@ def naming_order(link: Link, scenario: Scenario) -> tuple[bool, bool, bool, str]
     return link.id != scenario.link, not link.id.startswith("ib-"), is_far(link), link.id
 
 
-def named(link: Link, scenario: Scenario) -> str:
-    """A link's short name; where the scenario's engine has it at a rate far from what others reach, with that."""
-    return f"{link.short} at its full rate" if is_far(link) and plan_of(scenario).engine.nominal_link else link.short
+def as_reached(scenario: Scenario) -> Scenario:
+    """The scenario with its link at the rate that engines reach, where the ideal one has all of it and they reach little.
+
+    What hides is told at that: who buys a NIC by it must not find that nothing drives it. A rate of the reader's own stands.
+    """
+    reached = reached_share(scenario)
+    return scenario if reached is None else scenario.with_changes(achieved=reached)
 
 
 def full_rate_text(scenario: Scenario) -> str:
@@ -34,4 +38,5 @@ def full_rate_text(scenario: Scenario) -> str:
     alike = sorted((link for link in links if link.bandwidth in far), key=lambda link: -link.achieved)
     *before, last = [f"{share_text(link.achieved)} of {link.name}" for link in alike]
     name = registry.engines()[scenario.engine].name
-    return f"* {name} has every link at its full rate, whatever carries it. Engines reach at most {', '.join(before)} and {last}."
+    reach = f"* {name} has every link at its full rate, whatever carries it. Engines reach at most {', '.join(before)} and {last}"
+    return f"{reach}; what hides on {' and '.join(link.short for link in alike if is_far(link))} is told at that rate."

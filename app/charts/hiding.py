@@ -2,7 +2,7 @@
 
 The other yardstick than a decode step: not what the wire costs, but whether it can be had for nothing. Sent as the
 engine sends that does so by itself, else layer by layer. Links of one node's fabric are not NICs and left out, and
-those between sites are named but not counted.
+those between sites are named but not counted. A link of which engines reach little is tried at what they reach.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from app.charts.full_rate import named, naming_order
+from app.charts.full_rate import as_reached, naming_order
 from app.charts.links import on_link
 from app.charts.spec import Table
 from kvmodel import registry
@@ -27,6 +27,8 @@ from kvmodel.scenario import Scenario
 
 WAYS = {"chunk": "chunk by chunk", "layer": "layer by layer", "layer-group": "by groups of layers", "layer-both": "layer by layer"}
 """How a prompt is sent while prefill computes, by overlap."""
+LAST = {"chunk": "the last chunk", "layer": "the last layer", "layer-group": "the last group"}
+"""What no prefill is left to hide, by overlap."""
 WHOLE = "the whole prompt at once"
 FRACTION = 1e-9
 """Relative difference below which two times on the wire are the same."""
@@ -81,11 +83,11 @@ def _reach(scenario: Scenario, field: str, values: tuple[int, ...]) -> tuple[Rea
     links = [link for link in registry.links().values() if link.scope != "same-node"]
     links = [link for link in links if not plan_of(on_link(scenario, link.id)).refusal] or links
     links.sort(key=lambda link: naming_order(link, scenario))
-    found = [sweep(on_link(scenario, link.id), **{field: np.asarray(values)}) for link in links]
+    found = [sweep(as_reached(on_link(scenario, link.id)), **{field: np.asarray(values)}) for link in links]
     shape = (len(values),)
     seconds = np.stack([np.broadcast_to(r.transfer.seconds, shape) for r in found])
     hides = np.stack([np.broadcast_to(is_hidden(r.bound), shape) for r in found])
-    names = [named(link, scenario) for link in links]
+    names = [link.short for link in links]
     return tuple(_reach_of(links, names, seconds[:, i], hides[:, i]) for i in range(len(values)))
 
 
@@ -139,6 +141,11 @@ def way_text(scenario: Scenario) -> str:
     return f"Sent {WAYS[plan_of(sent_ahead(scenario)).overlap]}"
 
 
+def last_text(scenario: Scenario) -> str:
+    """What of it decode waits for all the same; nothing where decode's own layers hide that too."""
+    return LAST.get(plan_of(sent_ahead(scenario)).overlap, "")
+
+
 def whose_text(scenario: Scenario) -> str:
     """Whether the engine sends so by itself; nothing of the ideal one, which is no program."""
     return _whose(scenario, "as {} does")
@@ -160,7 +167,7 @@ def _whose(scenario: Scenario, so: str) -> str:
     return f"{engine.name} itself sends {WHOLE if engine.overlap == 'serial' else WAYS[engine.overlap]}"
 
 
-def names_text(scenario: Scenario, reach: Reach, tokens: int) -> str:
+def names_text(reach: Reach, tokens: int) -> str:
     """All links that hide a prompt of so many tokens, in a sentence, the fastest first."""
     said = f"Layer by layer, prefill hides a prompt of {count_text(tokens)} tokens between nodes on "
-    return f"{said}{', '.join(named(link, scenario) for link in reach.able)}." if reach.able else f"{said}no link."
+    return f"{said}{', '.join(link.short for link in reach.able)}." if reach.able else f"{said}no link."

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from app.charts.full_rate import is_far, naming_order
-from app.charts.hiding import Reach, one_chunk, reach_over, sent_ahead, way_text
+from app.charts.full_rate import as_reached, is_far, naming_order
+from app.charts.hiding import Reach, last_text, one_chunk, reach_over, sent_ahead, way_text
 from app.charts.links import on_link
 from app.charts.marks import Label, labels, outlined
 from app.charts.odd_links import odd_sentences
@@ -68,7 +68,9 @@ def interconnects_table(scenario: Scenario, field: str, values: Sequence[int]) -
         sweep(on_link(scenario, link.id), prompt_tokens=prompts[:, None], batch=np.asarray(drawn)[None, :])
         for link in drawn_links(scenario)
     ]
-    layered, hidden = [on_link(sent_ahead(scenario), link.id) for link in drawn_links(scenario)], hidden_text(scenario)
+    ahead, hidden = [on_link(sent_ahead(scenario), link.id) for link in drawn_links(scenario)], hidden_text(scenario)
+    layered = [as_reached(one) for one in ahead]
+    exposed = [EXPOSED if one is whole else f"{EXPOSED} at what engines reach" for one, whole in zip(layered, ahead, strict=True)]
     bounds = [sweep(one, prompt_tokens=prompts[:, None], batch=np.asarray(drawn)[None, :]).bound for one in layered]
     shape = (len(prompts), len(drawn))
     hides = np.stack([np.broadcast_to(is_hidden(bound), shape) for bound in bounds], axis=1)
@@ -85,8 +87,8 @@ def interconnects_table(scenario: Scenario, field: str, values: Sequence[int]) -
         "i.text": [[time_text(v) for v in cell.ravel()] for cell in seconds],
         "i.says": [
             [
-                f"{time_text(t)}<br>{digits(v)} decode steps<br>{hidden if one else EXPOSED}"
-                for t, v, one in zip(at_one.ravel(), cell.ravel(), hiding.ravel(), strict=True)
+                f"{time_text(t)}<br>{digits(v)} decode steps<br>{hidden if one else waits}"
+                for t, v, one, waits in zip(at_one.ravel(), cell.ravel(), hiding.ravel(), np.repeat(exposed, len(drawn)), strict=True)
             ]
             for at_one, cell, hiding in zip(seconds, steps, hides, strict=True)
         ],
@@ -107,7 +109,8 @@ def odd_table(over: Over) -> Table:
 
 def hidden_text(scenario: Scenario) -> str:
     """What a marked cell says."""
-    return f"prefill hides it, {way_text(scenario).lower()}"
+    last = last_text(scenario)
+    return f"prefill hides it, {way_text(scenario).lower()}{f', but for {last}' if last else ''}"
 
 
 def row_height(prefix: str) -> float:

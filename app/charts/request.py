@@ -159,16 +159,16 @@ def behind_table(over: Over) -> Table:
         "b.step_band": [
             f"{_band(row.decode.low, row.decode.high, plan.decode.time.rough)}.{note}" for row, note in zip(rows, notes, strict=True)
         ],
-        "b.prefill_memory": [_memory(row.memory.prefill) for row in rows],
+        "b.prefill_memory": [_memory(row.memory.prefill, "cache") for row in rows],
         "b.prefill_parts": [memory_text(row.memory.prefill) for row in rows],
-        "b.decode_memory": [_memory(row.memory.decode) for row in rows],
+        "b.decode_memory": [_memory(row.memory.decode, "cache with output") for row in rows],
         "b.decode_parts": [memory_text(row.memory.decode) for row in rows],
     }
 
 
-def _memory(side: SideMemory) -> str:
-    """Weights, cache and workspace in one unit, and the batch that fits."""
-    held = (("weights", side.weights_bytes), ("cache", side.cache_bytes), ("work", side.activation_bytes))
+def _memory(side: SideMemory, cache: str) -> str:
+    """Weights, what is called the `cache`, and workspace in one unit, and the batch that fits."""
+    held = (("weights", side.weights_bytes), (cache, side.cache_bytes), ("work", side.activation_bytes))
     parts = " + ".join(f"{name} {digits(count / 1e9)}" for name, count in held)
     return f"{parts} of {bytes_text(side.usable_bytes)}; {fitting_text(side)}"
 

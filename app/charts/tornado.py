@@ -138,12 +138,9 @@ def _sentence(rows: Sequence[Turned], i: int) -> Sentence:
     if np.isinf(soon.distance[i]):
         return (*head, (f"; no input alone flips the verdict within {digits(REACH)} times.", ""))
     name, value = INPUTS[soon.field].lower(), value_text(soon.field, float(soon.flips_at[i]))
-    way = _way(soon, i)
-    tails = (
-        f"the verdict flips first from {name} {value} {way}: {soon.would[i]}.",
-        f"the verdict flips first from {name} {value} {way}.",
-        f"the verdict flips first by {name}.",
-    )
+    some = f"a {name} of {value}"
+    beyond = f"from {some} {_way(soon, i)}" if soon.field in WHOLE else f"{'above' if soon.flips_up[i] else 'below'} {some}"
+    tails = (f"{beyond}: {soon.would[i]}.", f"{beyond}, another verdict.", f"{name} is nearest to another verdict.")
     said = [(*head, (f"; {tail}", "")) for tail in tails]
     return first_short(said)
 

@@ -110,9 +110,10 @@ def turn_sentence(row: TurnRow) -> Sentence:
             (f" move all the same, {first}.", ""),
         )
     cut = (f"{bytes_text(all_ship.unique_bytes)} to {bytes_text(best.unique_bytes)}", "wire", f"{best.id}.unique_bytes")
-    heads, ends = _cuts(row, best), (f", {first}; so does sticky.", f", {first}.")
+    heads, same = _cuts(row, best), ("; sticky, past its limit, does the same", "; sticky hands over too", "")
     if best.id != "pull-back":  # which is what sticky comes to where decode does not prefill
-        ends = ends[1:]
+        same = same[-1:]
+    ends = [f", {first}{too}." for too in same]
     return first_short([((f"{head} ", ""), cut, (end, "")) for end in ends for head in heads])
 
 
@@ -163,10 +164,11 @@ def _weighed(row: TurnRow, best: Design, sticky: Design) -> Sentence:
 
 def _tipped(best: Design, sooner: float, lost: float) -> Sentence:
     """What keeps the history and stalls nobody, and sticky, which is sooner as long as there is nobody beside it to stall."""
-    takes = (f"{TITLES[best.id, True]} takes ", ""), (time_text(best.ttft_seconds), "", f"{best.id}.ttft_seconds")
-    more, wait = f"; sticky is {time_text(sooner)} sooner, but only alone: it stalls each neighbour ", time_text(lost)
+    takes = (f"{TITLES[best.id, True]}: ", ""), (time_text(best.ttft_seconds), "", f"{best.id}.ttft_seconds")
+    more, wait = f"; sticky is {time_text(sooner)} sooner but would stall any neighbour ", time_text(lost)
     ends = ((wait, "decode", "sticky.stall_seconds"), (".", ""))
-    said: list[Sentence] = [(*takes, (f"{to}{more}", ""), *ends) for to in (" to the first token", "")]
+    heads = (" to the first token and nobody stalls", " to the first token", "")
+    said: list[Sentence] = [(*takes, (f"{head}{more}", ""), *ends) for head in heads]
     return first_short(said)
 
 

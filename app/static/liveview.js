@@ -245,6 +245,8 @@ class View {
     bus.addEventListener("set", this.rest);
     this.free = () => this.root.stale && this.schedule();
     bus.addEventListener("free", this.free);
+    this.print = () => this.data && this.draw(this.charts(), true);
+    addEventListener("beforeprint", this.print);
   }
 
   update(data) {
@@ -344,7 +346,8 @@ class View {
     this.queued = requestAnimationFrame(this.data.later ? () => { this.queued = requestAnimationFrame(draw); } : draw);
   }
 
-  async draw(nodes) {
+  // What is out of sight waits until it comes near, but on `paper`.
+  async draw(nodes, paper = false) {
     const began = performance.now(), look = this.look();
     this.root.stale = false;
     this.tell(this.items, look);
@@ -359,7 +362,7 @@ class View {
     const mode = isDark(this.root) ? "dark" : "light";
     const { colours, template } = this.data.themes[mode];
     await Promise.all(nodes.map(node => {
-      node.stale = node.near === false;
+      node.stale = node.near === false && !paper;
       if (node.stale || !node.isConnected) return undefined;
       const figure = painted(node.figure, node.clientWidth < 640 ? "narrow" : "wide", mode, colours);
       const layout = { ...fill(figure.layout, look, colours), template, width: node.clientWidth || undefined };
@@ -394,6 +397,7 @@ class View {
     bus.removeEventListener("tables", this.arrive);
     bus.removeEventListener("set", this.rest);
     bus.removeEventListener("free", this.free);
+    removeEventListener("beforeprint", this.print);
     this.near.disconnect();
     this.resized.disconnect();
     this.charts().forEach(node => globalThis.Plotly?.purge(node));

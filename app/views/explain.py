@@ -108,6 +108,8 @@ def _from(given: Given, shown: Collection[str]) -> dict[str, Any] | str:
     figure = given.row.removeprefix(SEE)
     if figure != given.row and figure in shown:
         return block("button", "its own explanation", type="button", class_="kv-open", data_explain=figure)
+    if figure != given.row:
+        return "computed, explained on One request" if figure in SHOWN["one-request"] else "computed"
     found = re.search(r"https://[^\s,;()]+", given.source)
     if found is None:
         return block("span", from_text(given), title=given.source) if given.source else from_text(given)

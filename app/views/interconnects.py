@@ -19,7 +19,7 @@ from app.views.yardstick import yardstick
 NOTE = (
     "A cell is the time all bytes of so many prompts take on a link, hidden or not, under the engine and lanes chosen, without what an "
     "engine adds to each handoff whatever its bytes; bandwidth is one direction's. One link is drawn for each bandwidth and scope: a NIC "
-    "for each GPU, for a node, for a site."
+    "for each GPU, for a node, for a site. The answer counts NICs; fabrics inside a node and pipes between sites are ticked, not counted."
 )
 
 
@@ -72,7 +72,7 @@ def _key(state: State) -> dict[str, object]:
         block("span", block("span", class_=f"kv-swatch kv-swatch-{heat}", aria_hidden="true"), name)
         for heat, name in zip(interconnects.HEAT, interconnects.NAMES, strict=True)
     ]
-    mark = block("span", block("b", interconnects.MARK.strip()), f" yet {interconnects.hidden_text(state.scenario)}")
+    mark = block("span", block("b", interconnects.MARK.strip()), f" {interconnects.hidden_text(state.scenario)}")
     return block("p", block("span", "Colour: decode steps that it takes to cross"), *swatches, mark, class_="kv-key")
 
 

@@ -57,13 +57,13 @@ def _swept(over: Over, other: Scenario, read: Callable[[Evaluation], Any]) -> li
 
 
 def other_table(over: Over) -> Table:
-    """What decode would wait for with the other engine, over a slider's positions."""
+    """What the handoff would add with the other engine, over a slider's positions."""
     other = other_engine(over.scenario)
     if other is None:
         return {}
     waits = _swept(over, other, lambda e: e.gap_seconds)
     so = "" if plan_of(other).overlap == plan_of(other).engine.overlap else ", if it sent so,"
-    return worded(other, [f"decode waits {time_text(v)}" for v in waits], so)
+    return worded(other, [f"the handoff adds {time_text(v)}" for v in waits], so)
 
 
 def worded(other: Scenario, said: Sequence[str], so: str = "") -> Table:
@@ -106,7 +106,9 @@ def format_blocks(state: State) -> list[dict[str, Any]]:
 def hiding_block(state: State) -> dict[str, Any]:
     """The line below an answer on something else: on which links prefill hides the handoff."""
     whose = hiding.whose_text(state.scenario)
-    where = [f"{hiding.way_text(state.scenario)}{f' ({whose})' if whose else ''}, prefill hides it ", block("b", at("h.where"))]
+    last = hiding.last_text(state.scenario)
+    way = f"{hiding.way_text(state.scenario)}{f' ({whose})' if whose else ''}"
+    where = [f"{way}, prefill hides {f'all but {last}' if last else 'it'} ", block("b", at("h.where"))]
     return block("p", *where, *hiding_offer(state, before="; "), ".", class_="kv-second")
 
 

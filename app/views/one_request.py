@@ -37,7 +37,8 @@ STEP = "Weights touched and cache read from device memory, plus launch and all-r
 MEMORY = (
     ". On each GPU: its share of the weights, the cache of the requests it holds (decode: with all their output), and the workspace "
     "of a pass, which is the residual, ends and inside of the widest layer for each token, or the logits for each request, whichever "
-    "is more. Usable is 90\u202f% of the memory a program finds."
+    "is more. A larger batch takes more passes in the same workspace, each of a bounded number of tokens. Usable is 90\u202f% of the "
+    "memory a program finds."
 )
 LEFT_OUT = "Left out: queueing, routing, the network outside the link. A calculation, not a measurement."
 

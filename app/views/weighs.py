@@ -21,7 +21,7 @@ from kvmodel.scenario import Scenario
 
 NOTE = "GB are 10⁹ bytes. Bytes are exact in tokens, one copy, before any engine rounds to blocks."
 
-MODELS_NOTE = "One prompt's cache at four lengths, KV dtype {dtype}; the lightest 8k prompt first. A name takes the scenario to that model."
+MODELS_NOTE = "One prompt's cache at four lengths, {dtype}; the lightest 8k prompt first. A name takes the scenario to that model."
 
 
 def show() -> None:
@@ -56,6 +56,11 @@ def picture(state: State, positions: Sequence[int]) -> Board:
     return board
 
 
+def dtype_text(kv_dtype: str) -> str:
+    """In which format models keep their caches, in words."""
+    return "each model’s own KV dtype" if kv_dtype == "auto" else f"KV dtype {kv_dtype}"
+
+
 def _layers(state: State) -> Figure:
     drawn, plan, pin = weighs.layers_figure(plan_of(state.scenario)), plan_of(state.scenario), state.pin
     return bars.with_layers_pin(drawn, plan_of(pin.scenario), pin.scenario.prompt_tokens, plan.model.layers) if pin else drawn
@@ -67,7 +72,7 @@ def every_model(state: State) -> list[dict[str, Any]]:
     title = block("h2", "Every model", class_="kv-h2")
     return [
         title,
-        block("p", MODELS_NOTE.format(dtype=state.scenario.kv_dtype), class_="kv-note"),
+        block("p", MODELS_NOTE.format(dtype=dtype_text(state.scenario.kv_dtype)), class_="kv-note"),
         models.models_block(state.scenario, others, applies_text(state)),
     ]
 

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.charts import turn
+from app.charts.full_rate import as_reached
 from app.charts.hiding import Reach, hiding_table, reach_over, sent_ahead, way_text, whose_text
 from app.state import State
 from app.views import critical_length, interconnects, next_turn, offers, one_request
@@ -22,7 +23,7 @@ NICS = [link.id for link in LINKS if link.scope != "site"]
 def ahead(scenario: Scenario, link: str, **changes: int) -> Evaluation:
     """As the engine sends by itself while prefill computes, or layer by layer."""
     other = scenario.with_changes(link=link, **changes)
-    return evaluate(other if plan_of(other).overlap != "serial" else other.with_changes(overlap="layer"))
+    return evaluate(as_reached(other if plan_of(other).overlap != "serial" else other.with_changes(overlap="layer")))
 
 
 @settings(max_examples=12, deadline=None)
@@ -46,7 +47,7 @@ def test_a_link_is_named_where_its_own_bound_says_hidden(scenario, moved):
     times = [alone[link.id].transfer.seconds for link in reach.able]
     assert times == pytest.approx(sorted(times))
     if " or faster" in reach.words():
-        slowest = next(link.id for link in LINKS if reach.slowest in (link.short, f"{link.short} at its full rate"))
+        slowest = next(link.id for link in LINKS if reach.slowest == link.short)
         assert slowest in hidden & set(NICS)
         assert {name for name in NICS if alone[name].transfer.seconds < alone[slowest].transfer.seconds * 0.999} <= hidden
     assert (reach.words() == "on every NIC") == (set(NICS) <= hidden)
@@ -63,7 +64,7 @@ def test_32k_of_llama_3_70b_hides_on_slower_links_than_the_engine_of_today_would
     table = hiding_table(scenario, "prompt_tokens", (32_768,), other)
     assert table["h.where"] == ["on RoCE 100 or faster"]
     mine = scenario.with_changes(link="ethernet-100")
-    assert hiding_table(mine, "prompt_tokens", (32_768,), None)["h.where"] == ["on Ethernet 100 at its full rate or faster"]
+    assert hiding_table(mine, "prompt_tokens", (32_768,), None)["h.where"] == ["on RoCE 100 or faster"]
     assert evaluate(other.with_changes(link="ethernet-100", overlap="layer")).bound == "link"
     assert table["h.other"] == [
         "vLLM NIXL sends it whole and hides nothing; layer by layer at its costs it would hide on RoCE 100 or faster"

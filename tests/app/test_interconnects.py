@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.charts import interconnects
+from app.charts.full_rate import as_reached
 from app.charts.spec import fill
 from app.palette import DARK, LIGHT
 from kvmodel import Scenario, evaluate, registry
@@ -81,7 +82,8 @@ def test_cells_are_what_evaluate_says_and_the_stairs_part_them_at_one_step(scena
             inside = [tone for tone, boxes in heats.items() if any(a < middle[0] < b and t < middle[1] < u for a, t, b, u in boxes)]
             assert inside == [LIGHT[f"heat{level}"]]
             ahead = other if plan_of(other).overlap != "serial" else other.with_changes(overlap="layer")
-            hidden = evaluate(ahead.with_changes(batch=batch)).bound == "hidden"
+            reached = as_reached(ahead)
+            hidden = evaluate(reached.with_changes(batch=batch)).bound == "hidden"
             said = [
                 (text, words["textfont"]["color"][i])
                 for i in (2 * column, 2 * column + 1)
@@ -90,8 +92,9 @@ def test_cells_are_what_evaluate_says_and_the_stairs_part_them_at_one_step(scena
             ]
             shown = ("✓\u2009" if hidden else "") + time_text(r.transfer.seconds)
             assert said == [(shown, LIGHT[f"heat{1 if level < 3 else 4}_text"])]
-            way = "chunk by chunk" if scenario.engine == "sglang-mooncake" else "layer by layer"
-            hides = f"prefill hides it, sent {way}" if hidden else "prefill cannot hide it"
+            unit = "chunk" if scenario.engine == "sglang-mooncake" else "layer"
+            most = " at what engines reach" if reached != ahead else ""
+            hides = f"prefill hides it, sent {unit} by {unit}, but for the last {unit}" if hidden else f"prefill cannot hide it{most}"
             told_here = f"{time_text(r.transfer.seconds)}<br>{digits(steps)} decode steps<br>{hides}"
             assert told["customdata"][row * len(columns) + column] == told_here
             assert (told["x"][row * len(columns) + column], told["y"][row * len(columns) + column]) == middle

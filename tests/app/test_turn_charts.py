@@ -107,7 +107,7 @@ def test_bars_of_a_turn_are_as_long_as_their_bytes_and_stay_in_their_panel():
     [
         (
             {},
-            "Pull back takes 157~ms to the first token; sticky is 26.6~ms sooner, but only alone: it stalls each neighbour 131~ms.",
+            "Pull back: 157~ms to the first token and nobody stalls; sticky is 26.6~ms sooner but would stall any neighbour 131~ms.",
             "in a larger one each neighbour would wait 131~ms.",
         ),
         (
@@ -122,7 +122,7 @@ def test_bars_of_a_turn_are_as_long_as_their_bytes_and_stay_in_their_panel():
         ),
         (
             {"turn": TURN.model_copy(update={"delta_tokens": 4_000})},
-            "Prefill keeps the history: pull back cuts 11.1~GB to 1.47~GB, the first token from 1.90~s to 0.288~s; so does sticky.",
+            "Prefill keeps the history: pull back cuts 11.1~GB to 1.47~GB, the first token from 1.90~s to 0.288~s; sticky hands over too.",
             "4,000 tokens are new",
         ),
     ],
@@ -151,7 +151,7 @@ def test_sticky_is_weighed_by_what_it_saves_against_what_its_neighbours_lose(fie
             for_sticky = saved > 0 and saved >= (batch - 1) * sticky.stall_seconds
             tipped = batch == 1 and 0 < saved < sticky.stall_seconds
             assert ("Stay with the holder" in text) == (for_sticky and not tipped)
-            assert ("but only alone: it stalls each neighbour" in text) == tipped
+            assert ("but would stall any neighbour" in text) == tipped
             assert ("nobody" in text) <= (batch == 1)
         else:
             assert "neighbour" not in text

@@ -84,7 +84,7 @@ def test_every_preset_is_a_link_with_what_it_shows():
 
 def test_the_ideal_engine_says_what_another_would_take_and_an_engine_of_costs_does_not():
     ideal, real = opened(), opened(engine="vllm-nixl")
-    assert "with vLLM NIXL decode waits 7" in views(ideal)["answer_view"]["now"]["o.said"]
+    assert "with vLLM NIXL the handoff adds 7" in views(ideal)["answer_view"]["now"]["o.said"]
     assert '"?engine=vllm-nixl&pin=defaults"' in json.dumps(views(ideal)["answer_view"]["items"])
     assert "o.said" not in views(real)["answer_view"]["now"]
     for page in (ideal, real):

@@ -104,7 +104,7 @@ def test_presets_open_at_the_head_and_lead_to_their_views(phone):
         "Same node, NVLink", "An agent at 150k tokens",
     }  # fmt: skip
     links.filter(has_text="An agent at 150k tokens").click()
-    page.locator("h1", has_text="but only alone").wait_for()
+    page.locator("h1", has_text="but would stall any neighbour").wait_for()
     assert "/next-turn?model=" in page.url
     assert "beyond its stated context" not in page.locator(".kv-setup").inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
@@ -129,7 +129,7 @@ def test_no_width_from_a_phone_to_a_wide_screen_overflows(reader):
 
 def test_the_engine_is_a_click_away_and_says_what_another_costs(reader):
     page = at(reader, "/")
-    assert re.search(r"with vLLM NIXL decode waits 7\d\.\d", page.locator(".kv-setup").inner_text())
+    assert re.search(r"with vLLM NIXL the handoff adds 7\d\.\d", page.locator(".kv-setup").inner_text())
     assert page.locator(".kv-setup abbr").get_attribute("title").startswith("One link used from one side to the other")
     page.get_by_role("button", name="Change engine").click()
     page.locator(".st-key-engine input:focus").wait_for()
