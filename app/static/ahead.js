@@ -1,5 +1,6 @@
-// Charts of another choice, asked for over plain HTTP as soon as a control is touched and drawn once the
-// choice is made; the page's own run follows and brings the same. Where this fails, that run is in time.
+// Charts of another choice, asked for over plain HTTP as soon as a reader stays on one of a control's choices or
+// touches it, and drawn once the choice is made; the page's own run follows and brings the same. Where this fails,
+// that run is in time.
 
 globalThis.liveviewBus ??= new EventTarget();
 const store = (globalThis.liveviewStore ??= { sliders: {} });
@@ -14,6 +15,12 @@ function shown(name) {
   if (select) return select.getAttribute("aria-expanded") === "true" ? undefined : select.value;
   return node?.querySelector("[role=radio][aria-checked=true]")?.textContent.trim();
 }
+
+// The choice of an open list that the keys are on.
+const activeIn = node => {
+  const id = (node.closest?.("input[aria-activedescendant]") ?? node.querySelector?.("input[aria-activedescendant]"))?.getAttribute("aria-activedescendant");
+  return id ? document.getElementById(id) : undefined;
+};
 
 let waiting; // the last request: { name, label, answer, stop }
 let hand = {}; // the control that the reader's hand was on last, and when: a run changes controls too, which are no choices
@@ -59,9 +66,23 @@ function touched(target, chooses = true) {
 
 document.addEventListener("pointerdown", ({ target }) => touched(target), { capture: true, passive: true });
 document.addEventListener("keydown", ({ key, target }) => {
-  const option = key === "Enter" && target.getAttribute?.("aria-activedescendant");
-  touched((option && document.getElementById(option)) || target, Boolean(option));
+  const option = key === "Enter" && activeIn(target);
+  touched(option || target, Boolean(option));
 }, { capture: true, passive: true });
+
+// A choice that a reader stays on, with the pointer or the keys, is likely the next.
+const STAYS = 60; // milliseconds
+let staying;
+function considers(option) {
+  clearTimeout(staying);
+  if (!option || option.getAttribute("aria-selected") === "true") return;
+  staying = setTimeout(() => {
+    const name = option.isConnected && store.asked?.names?.find(one => holder(one)?.querySelector("input[aria-expanded=true]"));
+    if (name) ask(name, option.textContent.trim());
+  }, STAYS);
+}
+
+document.addEventListener("pointerover", ({ target }) => considers(target.closest?.("[role=option]")), { capture: true, passive: true });
 
 addEventListener("popstate", () => { hand = {}; });
 
@@ -81,13 +102,14 @@ function follow() {
     const node = holder(name);
     if (!node) return [];
     let last = shown(name);
-    const observer = new MutationObserver(() => {
+    const observer = new MutationObserver(changes => {
+      if (changes.some(({ attributeName }) => attributeName === "aria-activedescendant")) considers(activeIn(node));
       const now = shown(name);
       if (now === undefined || now === last) return;
       last = now;
       if (name === hand.name && performance.now() - hand.time < AT_ONCE) chosen(name, now);
     });
-    observer.observe(node, { subtree: true, attributes: true, attributeFilter: ["aria-expanded", "aria-checked", "value"] });
+    observer.observe(node, { subtree: true, attributes: true, attributeFilter: ["aria-expanded", "aria-checked", "aria-activedescendant", "value"] });
     return [observer];
   });
 }

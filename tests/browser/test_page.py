@@ -1,6 +1,6 @@
 """The page as a person sees it, in Chromium."""
 
-from urllib.parse import urlparse
+from urllib.parse import parse_qsl, urlparse
 
 import pytest
 
@@ -61,11 +61,33 @@ def test_a_choice_is_drawn_ahead_of_the_run_and_once(visit):
     answers = []
     one.page.route("**/ahead?*", lambda route: (answers.append(route.request.url), route.continue_()))
     one.page.get_by_role("combobox", name="Link").click()
-    one.page.get_by_role("option", name="Ethernet 25", exact=True).click()
-    one.settle()
+    with one.page.expect_response("**/ahead?*"):  # who stays on a choice has not made it
+        one.page.get_by_role("option", name="Ethernet 25", exact=True).hover()
     assert [url.partition("?")[2] for url in answers] == ["view=one-request&query=&name=link&label=Ethernet+25"]
+    assert one.page.evaluate("drawn") == 0
+    one.page.mouse.down()
+    one.page.mouse.up()
+    one.settle()
+    assert len(answers) == 1
     assert one.page.evaluate("drawn") == 1
     assert "link=ethernet-25" in one.page.url
+    assert one.errors == []
+
+
+def test_choices_that_a_reader_only_looked_at_change_nothing(visit):
+    one = visit().open()
+    before, asked = one.answer(), []
+    one.page.route(
+        "**/ahead?*", lambda route: (asked.append(dict(parse_qsl(urlparse(route.request.url).query))["label"]), route.continue_())
+    )
+    one.page.get_by_role("combobox", name="Prefill TP").click()
+    for key in ("ArrowUp", "ArrowUp"):
+        with one.page.expect_response("**/ahead?*"):
+            one.page.keyboard.press(key)
+    one.page.keyboard.press("Escape")
+    one.settle()
+    assert asked == ["4", "2"]
+    assert one.answer() == before
     assert one.errors == []
 
 
