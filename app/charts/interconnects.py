@@ -47,7 +47,7 @@ DARK_WORDS = 3
 MOST = BATCHES[-1]
 MARK = "✓\u2009"
 """Before the time of a handoff that prefill hides."""
-EXPOSED = "prefill cannot hide it"
+HIDDEN, EXPOSED = "prefill hides it", "prefill cannot hide it"
 
 
 def drawn_links(scenario: Scenario) -> list[Link]:
@@ -68,7 +68,7 @@ def interconnects_table(scenario: Scenario, field: str, values: Sequence[int]) -
         sweep(on_link(scenario, link.id), prompt_tokens=prompts[:, None], batch=np.asarray(drawn)[None, :])
         for link in drawn_links(scenario)
     ]
-    ahead, hidden = [on_link(sent_ahead(scenario), link.id) for link in drawn_links(scenario)], hidden_text(scenario)
+    ahead = [on_link(sent_ahead(scenario), link.id) for link in drawn_links(scenario)]
     layered = [as_reached(one) for one in ahead]
     exposed = [EXPOSED if one is whole else f"{EXPOSED} at what engines reach" for one, whole in zip(layered, ahead, strict=True)]
     bounds = [sweep(one, prompt_tokens=prompts[:, None], batch=np.asarray(drawn)[None, :]).bound for one in layered]
@@ -87,7 +87,7 @@ def interconnects_table(scenario: Scenario, field: str, values: Sequence[int]) -
         "i.text": [[time_text(v) for v in cell.ravel()] for cell in seconds],
         "i.says": [
             [
-                f"{time_text(t)}<br>{digits(v)} decode steps<br>{hidden if one else waits}"
+                f"{time_text(t)}<br>{digits(v)} decode steps<br>{HIDDEN if one else waits}"
                 for t, v, one, waits in zip(at_one.ravel(), cell.ravel(), hiding.ravel(), np.repeat(exposed, len(drawn)), strict=True)
             ]
             for at_one, cell, hiding in zip(seconds, steps, hides, strict=True)
@@ -108,9 +108,9 @@ def odd_table(over: Over) -> Table:
 
 
 def hidden_text(scenario: Scenario) -> str:
-    """What a marked cell says."""
+    """What the mark says."""
     last = last_text(scenario)
-    return f"prefill hides it, {way_text(scenario).lower()}{f', but for {last}' if last else ''}"
+    return f"{HIDDEN}, {way_text(scenario).lower()}{f', but for {last}' if last else ''}"
 
 
 def row_height(prefix: str) -> float:

@@ -92,9 +92,8 @@ def test_cells_are_what_evaluate_says_and_the_stairs_part_them_at_one_step(scena
             ]
             shown = ("✓\u2009" if hidden else "") + time_text(r.transfer.seconds)
             assert said == [(shown, LIGHT[f"heat{1 if level < 3 else 4}_text"])]
-            unit = "chunk" if scenario.engine == "sglang-mooncake" else "layer"
             most = " at what engines reach" if reached != ahead else ""
-            hides = f"prefill hides it, sent {unit} by {unit}, but for the last {unit}" if hidden else f"prefill cannot hide it{most}"
+            hides = "prefill hides it" if hidden else f"prefill cannot hide it{most}"
             told_here = f"{time_text(r.transfer.seconds)}<br>{digits(steps)} decode steps<br>{hides}"
             assert told["customdata"][row * len(columns) + column] == told_here
             assert (told["x"][row * len(columns) + column], told["y"][row * len(columns) + column]) == middle
@@ -200,3 +199,10 @@ def test_a_prompt_that_is_one_chunk_has_nothing_to_hide_behind():
     taken = time_text(evaluate(Scenario(engine="sglang-mooncake")).transfer.seconds)
     assert alone.startswith(f"8,192 tokens are one chunk, sent when all is computed: NDR 400 takes {taken}, ")
     assert two.startswith("Chunk by chunk, prefill hides all but the last chunk of 16,384 tokens on ")
+
+
+def test_the_mark_s_key_says_how_it_is_sent_and_what_is_not_hidden():
+    said = {"ideal": "layer by layer, but for the last layer", "sglang-mooncake": "chunk by chunk, but for the last chunk"}
+    for engine, how in said.items():
+        assert interconnects.hidden_text(Scenario(engine=engine)) == f"prefill hides it, sent {how}"
+    assert interconnects.hidden_text(Scenario(overlap="layer-both")) == "prefill hides it, sent layer by layer"

@@ -8,6 +8,7 @@ import shutil
 import time
 
 import pytest
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from tests.absent import absent
 from tests.browser.measure_page import ARGS
@@ -53,8 +54,9 @@ CLEAN = """
   && !document.activeElement?.matches(".stTextInput input, textarea")
 """
 """Whether nothing on the page stands open or was typed that the next reader of it would wonder at."""
-QUIET, MOST = 0.5, 3.0
-"""Seconds without a message either way after which a page has settled, and at most of waiting for an answer to what it sent."""
+QUIET, DONE, MOST = 0.5, 0.15, 3.0
+"""Seconds without a message either way after which a page has settled: as it is, after a run that it asked for, and at most of
+waiting for that run."""
 
 
 class Visit:
@@ -71,7 +73,7 @@ class Visit:
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type in ("error", "trace") else None)
         self.page.on("pageerror", lambda e: self.errors.append(str(e)))
         self.page.on("request", lambda r: self.requests.append(r.url))
-        self.asked, self.heard = 0.0, 0.0
+        self.asked, self.heard, self.ran, self.settled = 0.0, 0.0, 0.0, 0.0
         self.page.on("websocket", self.listen)
 
     def begin(self, width):
@@ -82,14 +84,17 @@ class Visit:
             seen.clear()
 
     def listen(self, socket):
-        """Keep what the page sends, and when it last sent and got something."""
+        """Keep what the page sends, and when it last sent something, got something, and a run of the script ended."""
 
         def sent(frame):
             self.sent.append(frame)
             self.asked = time.monotonic()
 
-        def got(_):
+        def got(frame):
             self.heard = time.monotonic()
+            told = ForwardMsg.FromString(frame)
+            if told.HasField("script_finished") and told.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+                self.ran = self.heard
 
         socket.on("framesent", sent)
         socket.on("framereceived", got)
@@ -111,8 +116,10 @@ class Visit:
         while True:
             self.page.wait_for_timeout(50)
             now, last = time.monotonic(), max(began, self.asked, self.heard)
-            if now - last > (QUIET if self.heard >= self.asked else MOST):
+            done = DONE if self.settled < self.asked <= self.ran else QUIET
+            if now - last > (done if self.heard >= self.asked else MOST):
                 break
+        self.settled = now
         self.page.wait_for_function("!document.querySelector('[data-testid=stStatusWidget]')", timeout=30_000)
 
     def close(self):

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.browser
 ANSWERS = {
     "/": "The handoff adds 53.7",
     "/critical-length": "On InfiniBand NDR 400",
-    "/next-turn": "Pull back takes 157",
+    "/next-turn": "Pull back: 157",
     "/interconnects": "Sent layer by layer, prefill hides 8,192 tokens on RoCE 100 or faster",
     "/wire": "Decode waits 53.7",
     "/sensitivity": "Prompt length moves the first token most, −19",
