@@ -14,6 +14,7 @@ from app.charts.marks import Label, axis_title, labels, line, rule
 from app.charts.roofs import PLOT, ROW, Bounds, Roof, across_plot, foot, place, ridges, roofs_of, roofs_shown, titles
 from app.charts.scale import log_axis, text_width
 from app.charts.spec import Figure, Spec, Table, at, colour, four_digits
+from app.charts.still import with_still_axes
 from app.over import BATCHES, Over, token_positions
 from kvmodel.display import bytes_text, count_text, digits, flop_text
 from kvmodel.matrices import Pass, layer_total
@@ -159,7 +160,8 @@ def _layout(runs: Sequence[Run], bounds: Bounds, size: int, height: int) -> Spec
         "annotations": [axis_title("<br>".join(heads), size, 40)],
         "shapes": [rule(roof.ridge, 10**low, roof.peak / 1e12, "line" if roof.tone == "ink" else roof.tone, 1, "dot") for roof in roofs],
     }
-    return {"data": [*(_roof_line(roof, left, right) for roof in roofs), points, words], "layout": layout}
+    spec = {"data": [*(_roof_line(roof, left, right) for roof in roofs), points, words], "layout": layout}
+    return with_still_axes(spec, floor=10**low)
 
 
 def _roof_line(roof: Roof, left: float, right: float) -> Spec:

@@ -12,6 +12,7 @@ from app.charts.marks import axis_title, disc, line, note
 from app.charts.rank_map import ranks_block as ranks_block
 from app.charts.scale import log_axis, token_axis
 from app.charts.spec import Figure, Spec, Table, at, col, colour, four_digits
+from app.charts.still import with_still_axes
 from app.charts.tables import table_block
 from app.over import Over
 from kvmodel.display import NARROW_SPACE, bytes_both_text, bytes_text, count_text, exact_bytes_text
@@ -136,7 +137,7 @@ def _layers(plan: Plan, size: int) -> Spec:
         "yaxis": {"range": at("w.layers_range"), "visible": False, "showgrid": False, "fixedrange": True},
         "annotations": [note(at("w.layers_top"), 0.0, 1.0, "body", size, xref="paper", yref="paper", yanchor="bottom", yshift=4)],
     }
-    return {"data": [bar], "layout": layout}
+    return with_still_axes({"data": [bar], "layout": layout}, floor=0.0, upward=False)
 
 
 def kind_text(group: LayerGroup) -> str:

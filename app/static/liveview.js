@@ -281,7 +281,13 @@ class View {
     this.root.classList.add("kv-current");
     // What is out of sight follows when it comes near, or when the slider is let go; the answer is read out from anywhere.
     if (grasped && this.root.near === false && !this.data.say) this.root.stale = true;
-    else this.schedule();
+    else if (this.data.later || this.queued || this.drawn) this.schedule();
+    else {
+      // At once, once a frame: who waits for the frame gives away what is left of the one before.
+      this.drawn = requestAnimationFrame(() => { this.drawn = undefined; });
+      this.between = true;
+      this.draw(this.charts());
+    }
   }
 
   look() {
@@ -385,10 +391,14 @@ class View {
     node.replaceChildren(said);
   }
 
-  // Measurements ask when a move has been painted: when the frame after its drawing begins, before what else is drawn in that.
+  // Measurements ask when a move has been painted: when the frame after that of its drawing begins, which is the next one but one
+  // for what is drawn between two.
   probe(charts, spent = 0) {
     const { slider, at } = this.current ?? { slider: this.data.main, at: -1 };
-    if (globalThis.liveviewProbe) requestAnimationFrame(() => globalThis.liveviewProbe?.push(["painted", globalThis.liveviewFrame ?? performance.now(), slider, at, charts, spent]));
+    const between = this.between;
+    this.between = false;
+    const painted = () => globalThis.liveviewProbe?.push(["painted", globalThis.liveviewFrame ?? performance.now(), slider, at, charts, spent]);
+    if (globalThis.liveviewProbe) requestAnimationFrame(between ? () => requestAnimationFrame(painted) : painted);
   }
 
   close() {

@@ -20,7 +20,7 @@ def test_points_lie_on_the_roof_and_equal_the_table():
     index = main_of(o)
     table = roofline.roofline_table(o, index)
     figure = fill(roofline.roofline_figure(o, index).wide, table, o.at, LIGHT)
-    points = figure["data"][-2]
+    points = figure["data"][-3]
     runs = layer_runs.runs_of(o, index)
     for k, run in enumerate(runs):
         gpu = run.place.accelerator
@@ -39,7 +39,7 @@ def ridges(**fields):
     """(roofs drawn as (dash, peak in TFLOP/s), names of the ridges with their colours, lines of the title)."""
     o = over(**fields)
     figure = fill(roofline.roofline_figure(o, main_of(o)).wide, roofline.roofline_table(o, main_of(o)), o.at, LIGHT)
-    roofs = [(trace["line"]["dash"], trace["y"][-1]) for trace in figure["data"][:-2]]
+    roofs = [(trace["line"]["dash"], trace["y"][-1]) for trace in figure["data"][:-3]]
     (title,), words = figure["layout"]["annotations"], figure["data"][-1]
     said = zip(words["text"], words["textfont"]["color"], strict=True)
     names = [(text, tone) for text, tone in said if re.fullmatch(r"(\w+ )?(ridge|attention) [\d,.]+", text)]
