@@ -128,8 +128,18 @@ function wording(holder) {
   return JSON.stringify([tx ?? trace.text, tc, tf, tp, ts, tw, ty, tv, tC, tE, tS, mrc, trace.textfont, trace.textposition, ...lines]);
 }
 
+// The theme's background says it. Asked once for all that is drawn together: with elements anew in between, each asking costs
+// the styles of the whole page.
+let dark;
 function isDark(node) {
-  const background = getComputedStyle(node).getPropertyValue("--st-background-color").trim();
+  if (dark === undefined) {
+    dark = looksDark(getComputedStyle(node).getPropertyValue("--st-background-color").trim());
+    setTimeout(() => { dark = undefined; });
+  }
+  return dark;
+}
+
+function looksDark(background) {
   const hex = /^#([0-9a-f]{6})$/i.exec(background);
   if (!hex) return matchMedia("(prefers-color-scheme: dark)").matches;
   const value = parseInt(hex[1], 16);
